@@ -125,7 +125,7 @@ class Obeying:
         if self._is_early(request, body, self.update_metadata):
             return
         error = self._refusal(body)
-        if not all(told.replicas for told in body.partitions):
+        if error is ErrorCode.NONE and not all(told.replicas for told in body.partitions):
             error = ErrorCode.INVALID_REQUEST
         if error is ErrorCode.NONE:
             gone = [told.topic for told in body.partitions if _is_being_deleted(told)]

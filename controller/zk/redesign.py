@@ -168,7 +168,7 @@ class RedesignDuties(Duties):
     def topics_changed(self) -> Procedure[None]:
         context = self._context
         names = set((yield from children(paths.TOPICS, watch=True)))
-        gone = context.assignments.keys() - names
+        gone = context.assignments.keys() - names - context.deleting.keys()  # brokers have those
         for topic in sorted(gone):
             self._machines.forget(topic)
         new = sorted(names - context.assignments.keys())

@@ -240,7 +240,9 @@ class ZkController:
 
     def _submit(self, request: Request, start: Start) -> None:
         self._unanswered[request.token] = request
-        self._procedures.submit(f"request {request.token}", start)
+        if not self._procedures.submit(f"request {request.token}", start):
+            del self._unanswered[request.token]
+            self._refuse(request)
 
     def _refuse(self, request: Request) -> None:
         if isinstance(request.body, rpc.ControlledShutdownRequest):

@@ -200,6 +200,27 @@ def test_no_replica_is_deleted_before_all_have_stopped(cluster: ZkCluster) -> No
     assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
 
 
+def test_deletion_goes_on_though_somebody_deletes_the_nodes(cluster: ZkCluster) -> None:
+    """A broker that is slow to stop still has its replica, which a next topic must not find."""
+    admin = Administrator(cluster)
+    slow = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+    cluster.network.takes = partial(is_stop, broker=slow)
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run(100)
+    below = f"{paths.topic('t')}/partitions"
+    for path in (f"{below}/0/state", f"{below}/0", below, paths.topic("t")):
+        admin.do(Delete(path=path))
+    cluster.run(6000)
+    assert admin.children(paths.DELETE_TOPICS) == ("t",)
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: admin.children(paths.DELETE_TOPICS) == ())
+    assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
+    admin.create_topic("t", {0: (1, 2, 3)})
+    settled(cluster)
+
+
 def is_stop(message: Message, *, broker: int) -> bool:
     return isinstance(message.body, StopReplicaRequest) and message.target == broker
 

@@ -8,6 +8,7 @@ import pytest
 
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
+from quorum.zookeeper import zk_procedures
 from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, state_of
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -372,6 +373,15 @@ def test_preferred_leaders_are_elected_for_clients_by_the_znode(design: Design) 
     cluster.run_until(lambda: leaders(cluster, T) == [preferred])
     assert elected(client) == [], "nobody else needs one"
     assert elected(client, unclean=True) == ErrorCode.INVALID_REQUEST
+
+
+def test_request_that_finds_the_queue_full_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = with_topic(ZK_REDESIGN, (1, 2))
+    client = Client(cluster)
+    monkeypatch.setattr(zk_procedures, "_WAITING_MAX", 0)
+    answer = client.ask(CreateTopicsRequest(topics=(CreatableTopic(name="u"),), timeout_ms=1000))
+    assert isinstance(answer, CreateTopicsResponse)
+    assert [each.error_code for each in answer.topics] == [ErrorCode.NOT_CONTROLLER]
 
 
 def elected(client: Client, *, unclean: bool = False) -> list[ErrorCode] | ErrorCode:

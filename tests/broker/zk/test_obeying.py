@@ -291,8 +291,18 @@ def test_command_wants_cluster_action(body: object) -> None:
     assert getattr(allowed.ask(body), "error_code", None) is ErrorCode.NONE
 
 
-def test_metadata_of_a_partition_without_replicas_is_refused() -> None:
-    stand = Stand(ZK_KIP497)
-    nobody = replace_message(WHOLE, replicas=())
-    answer = stand.ask(UpdateMetadataRequest(client_id=3, ack_timeout_ms=1, partitions=(nobody,)))
-    assert answer == UpdateMetadataResponse(error_code=ErrorCode.INVALID_REQUEST)
+@pytest.mark.parametrize(
+    ("generation", "error"),
+    [(5, ErrorCode.INVALID_REQUEST), (4, ErrorCode.STALE_BROKER_EPOCH)],
+)
+def test_metadata_of_a_partition_without_replicas_is_refused(
+    generation: int, error: ErrorCode
+) -> None:
+    """A command that must not be obeyed at all is refused for that."""
+    nobody = UpdateMetadataRequest(
+        client_id=3,
+        ack_timeout_ms=1,
+        broker_generation=generation,
+        partitions=(replace_message(WHOLE, replicas=()),),
+    )
+    assert Stand(ZK_KIP497, generation=5).ask(nobody) == UpdateMetadataResponse(error_code=error)
