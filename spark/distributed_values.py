@@ -65,7 +65,7 @@ def _of_runs(told: DataFrame) -> dict[str, list[Told]]:
 
 
 def told_together(told: Sequence[Told]) -> Verdict:
-    """Of all pieces of a run. Nothing is known of one that makes no sense in a piece of it."""
+    """What all pieces of a run say. Where one makes no sense, nothing is known of the run."""
     by_tag = defaultdict(list)
     for tag, each in told:
         by_tag[tag].append(each)

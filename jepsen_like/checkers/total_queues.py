@@ -28,7 +28,7 @@ _LOST = "what dequeues of unknown end took is not known, and {} elements never c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """Of some of the values, with all drains: those of all values say together what is wrong."""
+    """The accounts of some values, with all drains; all of them say together what is wrong."""
 
     phantoms: Sequence[Finding]  # the first of them
     lost: Sequence[Finding]

@@ -1,4 +1,4 @@
-"""What a history of others is of, and whether its values are [key, value], where nobody says it.
+"""A guess what a history of others is of, and whether its values are [key, value].
 
 A wrong guess would accuse a system that is right. So a history is only taken for what has all of
 its operations, and something of its own that no other model has; what `add` added, the answers to
@@ -77,14 +77,14 @@ class Survey:
         return ""
 
     def has_keys(self, workload: str, *, is_ours: bool) -> bool:
-        """Of a workload that somebody named; ours have keys. Raises `MalformedHistory` if that
+        """Does a workload that somebody named have keys? Ours do. Raises `MalformedHistory` if that
         cannot be told."""
-        told = self._has_keys()
+        told = self._keys_told()
         if told is not None:
             return told
-        if self.asked == {_NOTHING}:
+        if self.asked == {_NOTHING}:  # a pair is one value then
             return False
-        if is_ours or (not self.asked and "cas" not in self.done):  # nothing can be wrong
+        if is_ours or (not self.asked and "cas" not in self.done):  # nobody asks: none is wrong
             return True
         raise MalformedHistory(
             f"its operations do not tell whether the values of a {workload} are [key, value]: "
@@ -120,12 +120,12 @@ class Survey:
         if self.done <= {"read", "read-stale"} and self.answers & {dict, list, tuple}:
             return False  # it may be all that is in a set, or a bank
         if workload in KEYED:
-            return self._has_keys() is not None
+            return self._keys_told() is not None
         if workload == "kv":
             return "append" not in self.done or self.answers <= {str, type(None)}
         return self.asked <= {_NOTHING}
 
-    def _has_keys(self) -> bool | None:
+    def _keys_told(self) -> bool | None:
         """None: it cannot be told."""
         if self.asked == {_KEY} and False not in self.keyed:
             return True

@@ -139,7 +139,7 @@ def rules(verdict: Verdict, names: set[str]) -> set[tuple[str, str]]:
 
 
 def hostile(random: Random) -> History:
-    """Of some processes at one queue or two, of which any answer may be anything."""
+    """Some processes at one queue or two, of which any answer may be anything."""
     play = Play(workload="queue")
     pending: dict[int, tuple[str, str, int | None]] = {}
     fresh = iter(range(1, 1000))

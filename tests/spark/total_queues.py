@@ -9,7 +9,7 @@ __all__ = ["total_queue"]
 
 
 def total_queue(seed: int) -> History:
-    """Of a queue that may lose what was put in, give it twice, or make it up."""
+    """Plays a queue that may lose what was put in, give it twice, or make it up."""
     random, play, inside = (
         Random(f"total queue {seed}"),
         Play(workload="total-queue"),
