@@ -1,8 +1,12 @@
 """Each improvement is measured on and off, in the same experiment, with nothing else changed."""
 
+import socket
+
 import pytest
 
+from jepsen_like.real.layout import ClusterError
 from quorumlab.compare.experiments import EXPERIMENTS, MATRIX
+from quorumlab.compare.flood import CONNECTIONS, Flood
 from quorumlab.compare.improvements import of_improvements
 from quorumlab.compare.results import CellKey
 from quorumlab.compare.subjects import Subject, settings_of, subject_named
@@ -58,3 +62,15 @@ def test_experiments_that_are_for_improvements_alone_are_not_in_the_matrix() -> 
     bounce = EXPERIMENTS["broker-bounce"]
     assert "no ZooKeeper" in bounce.why_not(Subject(design="quorum"))
     assert "replicas elect" in bounce.why_not(Subject(design="zk-v1"))
+
+
+def flood_that_ends(node: socket.socket) -> None:
+    with Flood(node.getsockname()[1]) as flood:
+        node.accept()[0].close()
+        flood._thread.join(5)
+
+
+def test_flood_that_a_node_has_ended_is_not_taken_for_one() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as node:
+        with pytest.raises(ClusterError, match="the flood has ended early"):
+            flood_that_ends(node)
