@@ -71,6 +71,8 @@ def flood_that_ends(node: socket.socket) -> None:
 
 
 def test_flood_that_a_node_has_ended_is_not_taken_for_one() -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as node:
-        with pytest.raises(ClusterError, match="the flood has ended early"):
-            flood_that_ends(node)
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS) as node,
+        pytest.raises(ClusterError, match="the flood has ended early"),
+    ):
+        flood_that_ends(node)
