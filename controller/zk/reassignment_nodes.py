@@ -23,7 +23,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...]]
 class ReassignmentNodes:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self.listed: Targets = {}  # as last read or written
+        self._listed: Targets = {}  # as last read or written
         self._version = _NO_NODE
 
     def read(self) -> Procedure[Targets | None]:
@@ -34,24 +34,24 @@ class ReassignmentNodes:
         if read is None or not isinstance(found, Data):
             self._version = _NO_NODE
             return None
-        self.listed = {TopicPartition(*key): target for key, target in read.replicas.items()}
+        self._listed = {TopicPartition(*key): target for key, target in read.replicas.items()}
         self._version = found.stat.version
-        for of in list(self.listed)[:1]:
+        for of in list(self._listed)[:1]:
             self._context.milestones.begin(
                 Cause(Occasion.REASSIGNMENT, of.topic), heard=paths.REASSIGN_PARTITIONS
             )
-        return self.listed
+        return self._listed
 
     def write(self, left: Targets) -> Procedure[None]:
         """What is left, at the version that was read: a later write by others is the next event."""
-        if self._version == _NO_NODE or left == self.listed:
+        if self._version == _NO_NODE or left == self._listed:
             return
         data = Reassignments(replicas={(of.topic, of.partition): left[of] for of in left}).encode()
         path, version = paths.REASSIGN_PARTITIONS, self._version
         write = SetData(path=path, data=data, version=version)
         result = yield from one(write if left else Delete(path=path, version=version))
         self._version = result.stat.version if isinstance(result, Written) else _NO_NODE
-        self.listed = left
+        self._listed = left
 
     def originals(
         self, partitions: Iterable[TopicPartition]

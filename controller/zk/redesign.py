@@ -159,7 +159,6 @@ class RedesignDuties(Duties):
         context.tell(Batch(updated=context.live.keys() - set(new)))
         self._tell_everything(new)
         yield from self._machines.elect_offline()
-        self._replicas.try_again()
         yield from self._reassigner.look()
         yield from self._deletions.go_on()
 

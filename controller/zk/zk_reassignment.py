@@ -79,7 +79,7 @@ class Reassigner:
         }
         if context.design.has_kip_455:
             for of in sorted(context.moves.keys() & able.keys()):
-                if self._may_redirect(of, able[of]):
+                if able[of] != context.moves[of].target:
                     yield from self._redirect(of, able[of])
         new = {of: target for of, target in able.items() if of not in context.moves}
         originals = yield from self._nodes.originals(new)
@@ -111,15 +111,14 @@ class Reassigner:
         yield from self._machines.change(left, _told_anew)
         yield from self._nodes.assign(left, self._moving())
 
-    def _may_redirect(self, of: TopicPartition, target: tuple[int, ...]) -> bool:
-        """One that contracts ends first."""
-        is_other = target != self._context.moves[of].target
-        return is_other and self._phases[of] in (_Phase.BEGUN, _Phase.EXPANDED)
-
     def _redirect(self, of: TopicPartition, target: tuple[int, ...]) -> Procedure[None]:
         """Replicas that were added for the earlier target and are not in this one are removed
-        first. If only such a replica is in sync, it goes with the old replicas."""
+        first. If only such a replica is in sync, it goes with the old replicas. One that has
+        contracted ends here: what follows is another move."""
         context, move = self._context, self._context.moves[of]
+        if self._phases[of] is _Phase.LEAVING:
+            self._forget(of)
+            return
         if set(target) == set(move.original):
             yield from self._contract({of: target})
             if self._phases[of] is _Phase.LEAVING:
@@ -188,14 +187,10 @@ class Reassigner:
 
     def _end(self) -> Procedure[None]:
         """End the moves whose old replicas are deleted, or are on brokers that are down."""
-        context, is_asked_again = self._context, False
         for of in self._among(_Phase.LEAVING):
             if not self._deletions.is_leaving(of):
-                is_asked_again |= self._wanted(of) != context.moves[of].target
                 self._forget(of)
-        if is_asked_again:
-            yield from self.asked()
-        elif self._is_node_old:
+        if self._is_node_old:
             yield from self._write_what_is_left()
 
     def _forget(self, of: TopicPartition) -> None:
@@ -203,15 +198,8 @@ class Reassigner:
         self._is_node_old = True
 
     def _write_what_is_left(self) -> Procedure[None]:
-        yield from self._nodes.write({of: self._wanted(of) for of in self._context.moves})
+        yield from self._nodes.write({of: move.target for of, move in self._context.moves.items()})
         self._is_node_old = False
-
-    def _wanted(self, of: TopicPartition) -> tuple[int, ...]:
-        """With KIP-455, a move that contracts may be followed by another."""
-        target = self._context.moves[of].target
-        is_late = self._phases[of] in (_Phase.CONTRACTING, _Phase.LEAVING)
-        may_follow = self._context.design.has_kip_455 and is_late
-        return self._nodes.listed.get(of, target) if may_follow else target
 
     def obeyed(self, command: StopReplicaRequest) -> None:
         """A broker has answered."""
