@@ -7,18 +7,24 @@ from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
+from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import Administrator, begin, of, replica
 from wire.zk import paths
+from wire.zk.control_rpc import StopReplicaRequest
 from wire.zk.designs import ZK_KIP497
-from wire.zk.session import Create, Delete, GetData, Operation, SetData
+from wire.zk.session import Create, Delete, Exists, GetData, Operation, SetData
 from wire.zk.znodes import PartitionState, Reassignments, TopicAssignment
 
 T = of("t")
 
 
-def replicas_of(stage: DirectedZooKeeper) -> tuple[int, ...]:
+def topic_of(stage: DirectedZooKeeper) -> TopicAssignment:
     found = stage.cluster.ensemble.tree.read(GetData(path=paths.topic(TOPIC)))
-    return TopicAssignment.decode(getattr(found, "data", b"")).partitions[0]
+    return TopicAssignment.decode(getattr(found, "data", b""))
+
+
+def replicas_of(stage: DirectedZooKeeper) -> tuple[int, ...]:
+    return topic_of(stage).partitions[0]
 
 
 def test_expansion_that_begins_anew_goes_on() -> None:
@@ -216,5 +222,73 @@ def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_earl
         return data is not None and set(PartitionState.decode(data).isr) == {a, b}
 
     stage.until(is_in_sync, "b is in sync again", bound="L-ISR")
-    assert replicas_of(stage) == (a, b)
+    assert topic_of(stage) == TopicAssignment(partitions={0: (a, b)}), "and it does not move"
     stage.finish()
+
+
+def test_states_that_could_not_be_read_are_read_again() -> None:
+    """The connection breaks when the state is about to be watched, and nobody writes it later."""
+    stage = DirectedZooKeeper(Production(), design="zk-redesign", brokers=4)
+    controller = stage.controller
+    a, b, c = stage.others(controller)
+    stage.create(a, b)
+    broken: list[Operation] = []
+
+    def look(node: int, operation: Operation) -> None:
+        path = state_path(ZK_KIP497, of(TOPIC))
+        looks = isinstance(operation, Exists) and operation.watch and operation.path == path
+        if looks and node == controller and len(broken) < 2:
+            broken.append(operation)
+            stage.cluster.ensemble.hang_up(stage.cluster.clients[node].session_id)
+
+    stage.asked = look
+    wanted = Reassignments(replicas={(TOPIC, 0): (a, c)})
+    stage.ask_zookeeper(Create(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
+    stage.until(lambda: replicas_of(stage) == (a, c), "c has taken the place of b", bound="L-ISR")
+    assert len(broken) == 2
+    stage.finish()
+
+
+def holds_stops_of(broker: int) -> Callable[[Message], bool]:
+    return lambda message: isinstance(message.body, StopReplicaRequest) and message.target == broker
+
+
+def test_replica_that_is_being_deleted_is_not_begun_anew() -> None:
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a,)})
+    cluster.run(500)
+    cluster.crash(c)
+    cluster.run(1500)
+    move(admin, {0: (b, c)})
+    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    cluster.run(500)
+    cluster.network.takes = holds_stops_of(b)
+    move(admin, {0: (a, c)})
+    cluster.run(300)
+    move(admin, {0: (b, c)})
+    cluster.run(300)
+    assert b not in assigned(cluster)
+    cluster.network.takes = lambda _message: False
+    cluster.run_until(lambda: b in assigned(cluster))
+    cluster.restart(c)
+    cluster.run_until(lambda: has_ended(admin))
+    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
+
+
+def test_partition_that_has_contracted_is_not_said_to_move() -> None:
+    """It waits for a broker that deletes, and another partition of the topic begins to move."""
+    cluster, admin, a, b, c = cluster_of_four()
+    admin.create_topic("t", {0: (a, b), 1: (b,)})
+    cluster.run(500)
+    cluster.network.takes = holds_stops_of(a)
+    move(admin, {0: (b, c)})
+    cluster.run_until(lambda: assigned(cluster) == (b, c))
+    cluster.run(300)
+    move(admin, {0: (b, c), 1: (c,)})
+    cluster.run_until(lambda: c in assigned(cluster, 1))
+    data = cluster.ensemble.data(paths.topic("t"))
+    assert data is not None
+    assert 0 not in TopicAssignment.decode(data).removing
+    cluster.network.takes = lambda _message: False
+    cluster.run_until(lambda: has_ended(admin))

@@ -380,6 +380,17 @@ def test_old_replica_on_a_broker_that_is_down_is_deleted_when_that_is_back(
     assert "t-0" in cluster.hosts[1].disk.logs
     cluster.restart(1)
     cluster.run_until(lambda: "t-0" not in cluster.hosts[1].disk.logs)
+    wanted = Reassignments(replicas={("t", 0): (1, 2)}).encode()
+    for _ in range(2):  # it comes back, goes again, and comes back
+        admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+        cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+        state = state_of(cluster, admin, T)
+        assert state is not None
+        assert set(state.isr) == {1, 2}
+        away = Reassignments(replicas={("t", 0): (2, 3)}).encode()
+        admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=away))
+        cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" not in cluster.hosts[1].disk.logs
 
 
 def test_preferred_replica_leads_again_when_somebody_asks(cluster: ZkCluster) -> None:
@@ -523,28 +534,49 @@ def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller:
     cluster.run_until(lambda: cluster.active_controller not in (None, leaving))
 
 
+class UntoldStop:
+    """A broker asks to leave, and the other replica does not hear that it is to lead."""
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        controller = cluster.active_controller
+        assert controller is not None
+        leaving, self.successor = (each for each in (1, 2, 3) if each != controller)
+        self.admin, producer = Administrator(cluster), Producer(cluster)
+        self.admin.create_topic("t", {0: (leaving, self.successor)})
+        settled(cluster)
+        generation = cluster.nodes[leaving].broker.broker_epoch
+        cluster.network.takes = lambda message: (
+            isinstance(message.body, LeaderAndIsrRequest) and message.target == self.successor
+        )
+        asked = ControlledShutdownRequest(broker_id=leaving, broker_generation=generation)
+        self.answers = producer.ask(controller, asked)
+        cluster.run(2000)
+        state = state_of(cluster, self.admin, T)
+        assert state is not None
+        assert (state.leader, self.answers) == (self.successor, []), "written, and not told"
+
+
 def test_orderly_stop_is_answered_when_the_replicas_have_been_told(cluster: ZkCluster) -> None:
-    """The other replica does not hear of its leadership at first; who has none need not hear."""
-    controller = cluster.active_controller
-    leaving, successor = (each for each in (1, 2, 3) if each != controller)
-    admin, producer = Administrator(cluster), Producer(cluster)
-    assert controller is not None
-    admin.create_topic("t", {0: (leaving, successor)})
-    settled(cluster)
-    generation = cluster.nodes[leaving].broker.broker_epoch
-    cluster.network.takes = lambda message: (
-        isinstance(message.body, LeaderAndIsrRequest) and message.target == successor
-    )
-    asked = ControlledShutdownRequest(broker_id=leaving, broker_generation=generation)
-    answers = producer.ask(controller, asked)
-    cluster.run(2000)
-    state = state_of(cluster, admin, T)
-    assert state is not None
-    assert (state.leader, answers) == (successor, []), "written, and not told"
+    """The broker that has no replica need not hear."""
+    stop = UntoldStop(cluster)
     cluster.network.takes = nothing
-    cluster.run_until(lambda: bool(answers))
-    assert leaders(cluster, T) == [successor]
-    assert answers == [ControlledShutdownResponse()]
+    cluster.run_until(lambda: bool(stop.answers))
+    assert leaders(cluster, T) == [stop.successor]
+    assert stop.answers == [ControlledShutdownResponse()]
+
+
+def test_orderly_stop_does_not_wait_for_a_broker_that_is_gone(cluster: ZkCluster) -> None:
+    stop = UntoldStop(cluster)
+    cluster.crash(stop.successor)
+    cluster.run_until(lambda: bool(stop.answers))
+    assert stop.answers == [ControlledShutdownResponse()], "it led nothing when it was written"
+
+
+def test_orderly_stop_is_refused_by_a_controller_that_resigns(cluster: ZkCluster) -> None:
+    stop = UntoldStop(cluster)
+    stop.admin.do(SetData(path=paths.CONTROLLER, data=b"77"))
+    cluster.run_until(lambda: bool(stop.answers))
+    assert stop.answers == [ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)]
 
 
 def test_former_controller_does_nothing_that_still_waited() -> None:

@@ -22,6 +22,7 @@ from wire.zk import paths
 from wire.zk.control_rpc import (
     ListenerAddress,
     LiveBroker,
+    PartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
     TopicPartition,
@@ -100,10 +101,14 @@ class Stand:
             self.deletions.obeyed(broker_id, command, answer)
 
     def settle(self) -> None:
-        while asked := [e for e in self.outbox.take() if isinstance(e, Send | ZkRequest)]:
+        for _ in range(100):  # it ends
+            asked = [e for e in self.outbox.take() if isinstance(e, Send | ZkRequest)]
+            if not asked:
+                return
             for each in asked:
                 answer = self.answer_of(each)
                 self.outbox.deliver(each.token, answer, self.context.now_ms)
+        raise AssertionError("it goes on and on")
 
     def answer_of(self, asked: Send | ZkRequest) -> Response | ZkResult:
         if isinstance(asked, ZkRequest):
@@ -117,7 +122,9 @@ class Stand:
         deletes = asked.body.delete_partitions
         self.told[deletes] += 1
         refused = ErrorCode.KAFKA_STORAGE_ERROR if deletes is self.refuses else ErrorCode.NONE
-        return Response(token=asked.token, body=StopReplicaResponse(error_code=refused))
+        results = PartitionError(topic="t", partition=0, error_code=refused)
+        body = StopReplicaResponse(results=(results,))
+        return Response(token=asked.token, body=body)
 
     def run(self, now_ms: int) -> None:
         self.context.now_ms = now_ms
