@@ -7,8 +7,10 @@ from functools import partial
 import pytest
 
 from broker.partition.partition import FollowerOf, LeaderOf
+from broker.zk.obeying import Obeying
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
+from quorum.core.effects import Request
 from tests.sim.zookeeper import (
     Administrator,
     Producer,
@@ -27,6 +29,7 @@ from wire.zk.control_rpc import (
     ControlledShutdownResponse,
     LeaderAndIsrRequest,
     StopReplicaRequest,
+    StopReplicaResponse,
     UpdateMetadataRequest,
 )
 from wire.zk.designs import ZK_REDESIGN, Design
@@ -363,6 +366,34 @@ def test_reassignment_ends_when_the_old_replica_is_deleted(cluster: ZkCluster) -
     cluster.network.takes = nothing
     cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
     assert "t-0" not in cluster.hosts[1].disk.logs
+
+
+def test_old_replica_that_its_broker_cannot_delete_is_deleted_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A repeated task tries again, though the reassignment has ended."""
+    obey, refused = Obeying.stop_replica, list[Request]()
+
+    def refuse_first(self: Obeying, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, StopReplicaRequest)
+        if body.delete_partitions and not refused:
+            refused.append(request)
+            error = StopReplicaResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            self._reply(request, error)
+        else:
+            obey(self, request, now_ms)
+
+    monkeypatch.setattr(Obeying, "stop_replica", refuse_first)
+    cluster = begin(ZK_REDESIGN)
+    admin = Administrator(cluster)
+    admin.create_topic("t", {0: (1, 2)})
+    settled(cluster)
+    wanted = Reassignments(replicas={("t", 0): (2, 3)}).encode()
+    admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=wanted))
+    cluster.run_until(lambda: admin.data(paths.REASSIGN_PARTITIONS) is None)
+    assert "t-0" in cluster.hosts[1].disk.logs
+    cluster.run_until(lambda: "t-0" not in cluster.hosts[1].disk.logs)
 
 
 def test_old_replica_on_a_broker_that_is_down_is_deleted_when_that_is_back(

@@ -63,3 +63,21 @@ def test_command_waits_while_the_session_is_cut_off_where_that_is_heard(at_once:
     stand.become(SessionState.CONNECTED)
     stand.commands.tick(1)
     assert len(stand.sent()) == at_once
+
+
+def test_delivery_is_told_when_all_that_waited_is_answered_or_the_broker_is_gone() -> None:
+    stand = Stand(at_once=True)
+    told: list[str] = []
+    stand.commands.send(2, COMMAND, 0)
+    stand.commands.when_delivered([2, 3], lambda: told.append("first"))
+    stand.commands.send(2, COMMAND, 0)
+    stand.commands.when_delivered([2], lambda: told.append("second"))
+    assert told == []
+    (sent,) = stand.sent()
+    answer = Response(token=sent.token, body=UpdateMetadataResponse())
+    stand.outbox.deliver(sent.token, answer, 0)
+    assert told == ["first"]
+    stand.commands.brokers_are({})
+    assert told == ["first", "second"]
+    stand.commands.when_delivered([2], lambda: told.append("third"))
+    assert told[2:] == ["third"], "nothing waits"
