@@ -1,7 +1,8 @@
 """A broker asks the controller for the ISR changes that its leaders want (AlterPartition).
 
 The partition decides which change to want. An answer counts only if what was asked is still what
-the partition wants (`IsrChange`).
+the partition wants (`IsrChange`). A request without an answer may be held and arrive later: what is
+refused after one is not made *yet*, and the leader asks for the ISR as it is (`PendingStay`).
 
 Source: KIP-497 (seed 003); Kafka's DefaultAlterPartitionManager and Partition.
 """
@@ -14,6 +15,7 @@ from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
+from broker.partition.isr import PendingStay
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, body_of
 from wire.errors import ErrorCode
@@ -101,22 +103,29 @@ class Alterations:
         return self._batches.deadline_ms()
 
     def _answered(self, event: Event, now_ms: int) -> None:
-        results = results_of(body_of(event))
+        body = body_of(event)
+        results = results_of(body)
         for key, change in self._batches.take_asked().items():
+            change.is_in_doubt |= not isinstance(body, AlterPartitionResponse)
             self.conclude(change, results.get(key), now_ms)
         self.tick(now_ms)
 
     def conclude(self, change: IsrChange, result: IsrPartitionResult | None, now_ms: int) -> None:
         verdict = judge(None if result is None else result.error_code)
-        if verdict is Verdict.RETRY:
+        is_refused = verdict is Verdict.REVERT
+        if verdict is Verdict.RETRY or (is_refused and isinstance(change.asked, PendingStay)):
             self._batches.retry(now_ms)
             return
         self._batches.settle(key_of(change), change)
+        instead = change.stay() if is_refused else None
+        if instead is not None:
+            self._batches.wanted[key_of(instead)] = instead
+            return
         is_decided = False
         if verdict is Verdict.ACCEPTED:
             assert result is not None
             is_decided = change.accept(result)
-        elif verdict is Verdict.REVERT:
+        elif is_refused:
             is_decided = change.revert()
         if is_decided:
             self.decided.append(change.partition)

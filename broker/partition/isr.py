@@ -8,6 +8,10 @@ counts on the *maximal* ISR: the committed one, and the replica that it wants to
 replica counts only once it is committed: if the high watermark ran ahead on the smaller set and the
 request then failed, the removed replica could be elected without the records.
 
+A request that nobody answered may still arrive. If the controller refuses its repetition for a
+reason that can pass, the leader counts on the replica until the held request can do no harm: it
+asks for the ISR as it is, which raises the version that the held one names.
+
 Source: KIP-497 (seed 003); Kafka's Partition and Replica.
 """
 
@@ -22,8 +26,10 @@ __all__ = [
     "Committed",
     "FollowerProgress",
     "IsrState",
+    "Pending",
     "PendingExpand",
     "PendingShrink",
+    "PendingStay",
     "SessionClock",
     "effective_min_isr",
     "has_enough_replicas",
@@ -63,7 +69,16 @@ class PendingShrink:
     leaving: tuple[int, ...]
 
 
-IsrState = Committed | PendingExpand | PendingShrink
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingStay:
+    """The ISR is to stay as it is, so that an earlier request for `joining` comes too late."""
+
+    members: tuple[int, ...]  # as committed
+    joining: int  # in the ISR, if that request has come before
+
+
+Pending = PendingExpand | PendingShrink | PendingStay
+IsrState = Committed | Pending
 
 
 def maximal_isr(state: IsrState) -> tuple[int, ...]:
@@ -71,15 +86,20 @@ def maximal_isr(state: IsrState) -> tuple[int, ...]:
     match state:
         case Committed(members=members) | PendingShrink(members=members):
             return members
-        case PendingExpand(members=members, joining=joining):
+        case (
+            PendingExpand(members=members, joining=joining)
+            | PendingStay(members=members, joining=joining)
+        ):
             return (*members, joining)
         case other:
             assert_never(other)
 
 
-def proposed_isr(state: PendingExpand | PendingShrink) -> tuple[int, ...]:
+def proposed_isr(state: Pending) -> tuple[int, ...]:
     """The ISR to ask the controller for."""
     match state:
+        case PendingStay(members=members):
+            return members
         case PendingExpand(members=members, joining=joining):
             return (*members, joining)
         case PendingShrink(members=members, leaving=leaving):

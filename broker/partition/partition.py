@@ -23,7 +23,15 @@ from typing import Protocol
 from uuid import UUID
 
 from broker.partition import isr
-from broker.partition.isr import Committed, FollowerProgress, IsrState, PendingExpand, PendingShrink
+from broker.partition.isr import (
+    Committed,
+    FollowerProgress,
+    IsrState,
+    Pending,
+    PendingExpand,
+    PendingShrink,
+    PendingStay,
+)
 from broker.partition.local_log import LocalLog, Moves
 from broker.partition.topic_settings import TopicSettings
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -112,13 +120,14 @@ class Change(Enum):
     GONE = "gone"  # deleted, moved away, or failed: it is not used any more
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class IsrChange:
     """A leader wants this change of the ISR in one leader epoch."""
 
     partition: "Partition"
     role: LeaderOf
-    asked: PendingExpand | PendingShrink
+    asked: Pending
+    is_in_doubt: bool = False  # a request for it has no answer: it may still be made
 
     @property
     def is_wanted(self) -> bool:
@@ -135,6 +144,17 @@ class IsrChange:
         """The controller has not made the change, for certain."""
         return self.end(self.asked.members)
 
+    def stay(self) -> "IsrChange | None":
+        """The controller refuses a replica that it may still add: what to ask for, to prevent that.
+
+        None if the change cannot be made any more, or is no longer wanted.
+        """
+        asked = self.asked
+        if not (self.is_in_doubt and self.is_wanted and isinstance(asked, PendingExpand)):
+            return None
+        self.role.isr = PendingStay(members=asked.members, joining=asked.joining)
+        return self.partition.isr_wanted
+
     def accept(self, result: IsrPartitionResult) -> bool:
         """The controller has made the change; False if the answer is out of date by now.
 
@@ -147,7 +167,8 @@ class IsrChange:
             return False
         if result.partition_epoch < role.partition_epoch:
             return False
-        if isinstance(self.asked, PendingShrink) and result.partition_epoch > role.partition_epoch:
+        is_smaller = not isinstance(self.asked, PendingExpand)
+        if is_smaller and result.partition_epoch > role.partition_epoch:
             return False
         role.isr = Committed(members=result.isr)
         role.partition_epoch = result.partition_epoch
@@ -185,7 +206,7 @@ class IsrRules(Protocol):
 
     def after_fetch(
         self, partition: "Partition", role: LeaderOf, follower: FollowerProgress, now_ms: int
-    ) -> PendingExpand | PendingShrink | None:
+    ) -> Pending | None:
         """The ISR as it has to be now that `follower` has fetched: with it, if it may join."""
         ...
 
@@ -472,7 +493,7 @@ class Partition:
         """The change of the ISR that is pending."""
         role = self.role
         pending = role.isr if isinstance(role, LeaderOf) else None
-        if isinstance(role, LeaderOf) and isinstance(pending, PendingExpand | PendingShrink):
+        if isinstance(role, LeaderOf) and isinstance(pending, Pending):
             return IsrChange(self, role, pending)
         return None
 
@@ -480,7 +501,7 @@ class Partition:
         """Has a member of the ISR fallen behind?"""
         return self._want(self.rules.shrunk(self, self.led, now_ms))
 
-    def _want(self, pending: PendingExpand | PendingShrink | None) -> Progress:
+    def _want(self, pending: Pending | None) -> Progress:
         if pending is None:
             return NOTHING
         self.led.isr = pending

@@ -6,7 +6,8 @@ good is taken back.
 
 A controller may be gone after its answer and before its write, and its successor knows nothing of
 the change. So a change that no command has followed is asked for again, as it was. Of two such
-requests only one can hold, as they name the same version.
+requests only one can hold, as they name the same version. If the second is refused, the first may
+still be written: the leader then asks for the ISR as it is (`PendingStay`), to take that version.
 
 Source: KIP-497 (seed 003), "Proposed Changes".
 """
@@ -18,6 +19,7 @@ from broker.cluster import Incarnation
 from broker.membership.controller_batches import ControllerBatches
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition import isr
+from broker.partition.isr import PendingStay
 from broker.partition.partition import IsrChange, Partition
 from quorum.core.effects import Event, body_of, earliest
 from wire.errors import ErrorCode
@@ -92,15 +94,32 @@ class IsrRequests:
 
     def _answered(self, event: Event, now_ms: int) -> None:
         asked, body = self._batches.take_asked(), body_of(event)
-        if not isinstance(body, AlterIsrResponse) or body.error_code is not ErrorCode.NONE:
+        if not isinstance(body, AlterIsrResponse):
+            for each in asked.values():
+                each.is_in_doubt = True
+            self._batches.retry(now_ms)
+            return
+        if body.error_code is not ErrorCode.NONE:
             self._batches.retry(now_ms)  # another controller, or none
             return
         for of, error in body.errors.items():
             change = asked.get(of)
-            if change is None:
-                continue
-            self._batches.settle(of, change)
-            if error in _NEWS_FOLLOWS:
-                self._awaited[of] = (change, now_ms + self._batches.timeout_ms)
-            elif change.revert():
-                self.decided.append(change.partition)
+            if change is not None:
+                self._conclude(of, change, error, now_ms)
+
+    def _conclude(
+        self, of: TopicPartition, change: IsrChange, error: ErrorCode, now_ms: int
+    ) -> None:
+        if error not in _NEWS_FOLLOWS and isinstance(change.asked, PendingStay):
+            self._batches.retry(now_ms)
+            return
+        self._batches.settle(of, change)
+        if error in _NEWS_FOLLOWS:
+            change.is_in_doubt |= error is ErrorCode.NONE  # it is received, not written
+            self._awaited[of] = (change, now_ms + self._batches.timeout_ms)
+            return
+        instead = change.stay()
+        if instead is not None:
+            self._batches.wanted[of] = instead
+        elif change.revert():
+            self.decided.append(change.partition)

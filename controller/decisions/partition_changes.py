@@ -143,8 +143,16 @@ class PartitionEditor:
         record = change_partition(
             self.image, self.config, (topic_id, index), state, desired, self.image.is_acceptable
         )
-        if record is None:
-            return None
+        return None if record is None else self._changed(state, record)
+
+    def confirm(self, topic_id: UUID, index: int) -> PartitionState:
+        """Record the ISR of a known partition as it is: that raises the partition's epoch."""
+        state = self.state(topic_id, index)
+        assert state is not None, (topic_id, index)
+        record = PartitionChangeRecord(topic_id=topic_id, partition_id=index, isr=state.isr)
+        return self._changed(state, record)
+
+    def _changed(self, state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
         self.changes.append(record)
-        after = self._states[topic_id, index] = changed(state, record)
+        after = self._states[record.topic_id, record.partition_id] = changed(state, record)
         return after

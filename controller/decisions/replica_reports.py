@@ -44,7 +44,11 @@ def _missing(image: MetadataImage, topic_id: UUID) -> ErrorCode:
 def decide_alter_partition(
     image: MetadataImage, request: AlterPartitionRequest, config: ControllerConfig
 ) -> Decision[AlterPartitionResponse]:
-    """Change the ISRs of partitions as their leader asks to. Each fails or succeeds by itself."""
+    """Change the ISRs of partitions as their leader asks to. Each fails or succeeds by itself.
+
+    A leader that asks for the ISR as it is wants to be sure that a request of before comes too
+    late: the partition's epoch is raised. (Apache Kafka's controller records nothing then.)
+    """
     if alter_partition.has_stale_broker_epoch(image, request.broker_id, request.broker_epoch):
         return Decision(response=AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     editor = PartitionEditor(image, config)
@@ -78,7 +82,7 @@ def _alter(
         isr=alter_partition.requested_isr(state, asked),
         recovery_state=asked.leader_recovery_state,
     )
-    after = editor.change(topic_id, index, desired) or state
+    after = editor.change(topic_id, index, desired) or editor.confirm(topic_id, index)
     if after.leader != broker_id:
         # The change completed a reassignment that moves the leader away. The error says so, and the
         # change is made all the same.

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from broker.membership.lifecycle import BrokerState
-from broker.partition.isr import Committed, PendingExpand, PendingShrink
+from broker.partition.isr import Committed, PendingExpand, PendingShrink, PendingStay
 from broker.partition.partition import FollowerOf, LeaderOf
 from broker.replica_counts import broker_counts
 from broker.replication import replication
@@ -458,6 +458,29 @@ def test_a_change_that_was_not_made_is_no_longer_reckoned_with(error: ErrorCode)
 
     asked = [body for body in brokers.asked if isinstance(body, AlterPartitionRequest)]
     assert asked
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
+
+
+def test_a_change_that_was_refused_may_be_made_while_an_earlier_request_is_on_its_way() -> None:
+    brokers = three()
+    brokers.create_topic("t", (1, 2, 3))
+    asked: list[tuple[int, ...]] = []
+
+    def refused(body: AlterPartitionRequest) -> AlterPartitionResponse:
+        members = body.topics[0].partitions[0].new_isr_with_epochs
+        asked.append(tuple(member.broker_id for member in members))
+        brokers.loses_answers = len(asked) == 1
+        return refusal(body, ErrorCode.INELIGIBLE_REPLICA)
+
+    brokers.answer_alteration = refused
+    brokers.change("t", 0, isr=(1, 2))
+    brokers.run(600)
+    assert asked[:3] == [(1, 2, 3), (1, 2, 3), (1, 2)]
+    assert brokers.leader_role(1, "t", 0).isr == PendingStay(members=(1, 2), joining=3)
+
+    brokers.cut.add((3, 1))
+    brokers.answer_alteration = None
+    brokers.run(600)
     assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
 
 

@@ -10,6 +10,7 @@ from broker.partition.isr import (
     IsrState,
     PendingExpand,
     PendingShrink,
+    PendingStay,
     SessionClock,
 )
 from broker.partition.isr_rules import is_current
@@ -29,6 +30,7 @@ def follower(broker_id: int, end: int, caught_up_ms: int = 0) -> FollowerProgres
         (Committed(members=(1, 2)), (1, 2), None),
         (PendingExpand(members=(1, 2), joining=3), (1, 2, 3), (1, 2, 3)),
         (PendingShrink(members=(1, 2, 3), leaving=(3,)), (1, 2, 3), (1, 2)),
+        (PendingStay(members=(1, 2), joining=3), (1, 2, 3), (1, 2)),
     ],
 )
 def test_the_maximal_isr_is_the_largest_that_the_controller_may_have(

@@ -150,10 +150,12 @@ def test_accepted_change_is_recorded_and_answered_with_the_new_state() -> None:
     )
 
 
-def test_unchanged_isr_records_nothing_and_is_answered_with_the_state() -> None:
+def test_unchanged_isr_raises_the_epoch_that_a_held_request_names() -> None:
     decision = decide_alter_partition(image(), request(asked(2, 1)), CONFIG)
-    assert decision.changes == ()
-    assert only(decision).partition_epoch == 10
+    (record,) = decision.changes
+    assert record == PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=(1, 2))
+    assert only(decision).isr == (1, 2)
+    assert only(decision).partition_epoch == 11
 
 
 def test_recovery_is_recorded() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from broker.partition.isr import PendingExpand, PendingShrink
+from broker.partition.isr import Committed, PendingExpand, PendingShrink
 from broker.partition.partition import LeaderOf
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
@@ -97,6 +97,33 @@ def test_shrink_does_not_count_before_the_command_that_confirms_it(cluster: ZkCl
     assert stuck < led.open_log.end_offset
     cluster.run(1000)
     assert led.open_log.high_watermark == stuck, "it waits for whom it cannot leave out yet"
+
+
+def test_request_that_is_held_comes_too_late_once_its_repetition_was_refused(
+    cluster: ZkCluster,
+) -> None:
+    admin = Administrator(cluster)
+    controller = cluster.active_controller
+    assert controller is not None
+    leader, back = (each for each in (1, 2, 3) if each != controller)
+    admin.create_topic("t", {0: (leader, back)})
+    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
+    cluster.crash(back)
+    cluster.run_until(lambda: (state_of(cluster, admin, of("t")) or ALONE).isr == (leader,))
+    cluster.run(500)
+    led = replica(cluster, leader, of("t"))
+    assert led is not None
+    cluster.network.takes = lambda message: isinstance(message.body, AlterIsrRequest)
+    cluster.restart(back)
+    cluster.run_until(lambda: isinstance(led.led.isr, PendingExpand))
+    named = led.led.partition_epoch
+    cluster.crash(back)
+    context = cluster.nodes[controller].controller.context
+    assert context is not None
+    cluster.run_until(lambda: back not in context.live)
+    cluster.network.takes = lambda message: False
+    cluster.run_until(lambda: led.led.isr == Committed(members=(leader,)))
+    assert led.led.partition_epoch > named, "a request that names the former version is refused"
 
 
 def test_expansion_counts_at_once_though_no_command_confirms_it(cluster: ZkCluster) -> None:

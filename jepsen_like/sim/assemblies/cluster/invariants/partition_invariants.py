@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from broker.broker import Broker
-from broker.partition.isr import PendingExpand
+from broker.partition.isr import maximal_isr
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
@@ -409,9 +409,7 @@ class PartitionInvariants:
         role = partition.role if isinstance(partition, Partition) else None
         if not isinstance(role, LeaderOf) or role.leader_epoch != state.leader_epoch:
             return
-        counted = set(role.isr.members)
-        if isinstance(role.isr, PendingExpand):
-            counted.add(role.isr.joining)
+        counted = set(maximal_isr(role.isr))
         if not set(state.isr) <= counted:
             raise Violation(
                 "D-MAX",
