@@ -8,12 +8,14 @@ read: they need not pass from its virtual machine to Python. What follows is tha
 
 import re
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +54,13 @@ __all__ = ["UnreadableTable", "check", "judged_as_planned", "reason_of", "tasks_
 _TASKS_MIN, _TASKS_MAX = 8, 200  # whatever there is to do
 _TASK_BYTES = 16 << 20
 _TASK_ROWS = 100_000
+_PYTHON = ".".join(map(str, sys.version_info[:2]))
+_MISFITS = {  # what Spark says, and what it means
+    "[PYTHON_VERSION_MISMATCH]": f"the workers do not run Python {_PYTHON}, as this process does: "
+    "have PYSPARK_PYTHON name one that does, on each of them",
+    "InvalidClassException": f"the workers do not run Spark {pyspark.__version__}, as this process "
+    "does: install the pyspark of their version",
+}
 
 
 class UnreadableTable(Exception):
@@ -65,9 +74,11 @@ def check(
     *,
     thresholds: Thresholds | None = None,
     said: Callable[[Plan], None] = lambda plan: None,
+    progress: Callable[[float], None] = lambda share: None,
     verdicts: str | None = None,
 ) -> Verdict:
-    """The verdict on the histories in these files. `said` is told the plan first.
+    """The verdict on the histories in these files. `said` is told the plan first, and `progress`,
+    again and again, which share is done of the stages that Spark works on.
 
     Undecided if it takes longer than the settings allow. `verdicts` is where the table of them is
     written, as Parquet. Raises `MalformedHistory` for a table that is damaged, `UnreadableTable`
@@ -83,7 +94,7 @@ def check(
             table, partial(_whole, spark, paths), settings, bounds, said=said, verdicts=verdicts
         )
 
-    return within(spark, settings, job)
+    return within(spark, settings, job, progress)
 
 
 def judged_as_planned(
@@ -109,10 +120,15 @@ def judged_as_planned(
         return summed(rows, single_run=parts.runs == 1, with_names=with_names)
 
 
-def within(spark: SparkSession, settings: Settings, job: Callable[[], Verdict]) -> Verdict:
+def within(
+    spark: SparkSession,
+    settings: Settings,
+    job: Callable[[], Verdict],
+    progress: Callable[[float], None],
+) -> Verdict:
     """What the job says; undecided if it takes too long, or Spark gives up."""
     try:
-        return bounded(spark, settings.seconds, job)
+        return bounded(spark, settings.seconds, job, progress)
     except NotInTime as late:
         return Verdict.undecided(str(late))
     except (PySparkException, Py4JError, OSError) as error:
@@ -124,6 +140,9 @@ def reason_of(error: Exception, ended: str | None, settings: Settings) -> str:
     told = str(error)
     if re.search(r"\b(Arrow)?MemoryError\b", told):
         return f"a worker would have needed more than {settings.worker_mb} MB"
+    for mark, misfit in _MISFITS.items():
+        if mark in told:
+            return misfit
     if ended is not None:
         return f"Spark's driver, which may take {settings.driver_mb} MB, {ended}"
     lines = [line for line in told.splitlines() if line.strip()] or [type(error).__name__]

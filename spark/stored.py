@@ -42,6 +42,7 @@ def check_stored(
     model: str | None = None,
     thresholds: Thresholds | None = None,
     said: Callable[[Plan], None] = lambda plan: None,
+    progress: Callable[[float], None] = lambda share: None,
     verdicts: str | None = None,
 ) -> Verdict:
     """The verdict on the histories there. All else is as of `spark.checks.check`.
@@ -59,7 +60,7 @@ def check_stored(
                 rows, _whole_of(rows), settings, bounds, said=said, verdicts=verdicts
             )
 
-    return within(spark, settings, job)
+    return within(spark, settings, job, progress)
 
 
 def beside_histories(spark: SparkSession, target: str, name: str) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """`quorumlab check` on Spark: many runs, or one that is too large for this process."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from spark.session import OutputExists, Settings, SparkUnavailable, is_installed
 if TYPE_CHECKING:
     from spark.plan import Plan
 
-__all__ = ["plan_teller", "run_on_spark", "settings_of"]
+__all__ = ["Teller", "run_on_spark", "settings_of"]
 
 
 def run_on_spark(args: argparse.Namespace) -> int:
@@ -70,17 +70,29 @@ def settings_of(args: argparse.Namespace) -> Settings:
     )
 
 
-def plan_teller(progress: Progress, *, is_told: bool) -> "Callable[[Plan], None]":
-    """What tells the plan, before anything is judged."""
+class Teller:
+    """It tells the plan before anything is judged, and then how far Spark is with each stage."""
 
-    def say_plan(plan: "Plan") -> None:
-        progress.done()
-        if is_told:
+    def __init__(self, progress: Progress, *, is_told: bool) -> None:
+        self._progress = progress
+        self._is_told = is_told
+        self._doing = ""
+
+    def starts(self, doing: str) -> None:
+        self._doing = doing
+        self._progress(doing)
+
+    def plans(self, plan: "Plan") -> None:
+        self._progress.done()
+        if self._is_told:
             for line in plan.lines():
                 say(line)
-        progress(f"Spark judges {plan.rows:,} rows")
+        self.starts(f"Spark judges {plan.rows:,} rows")
 
-    return say_plan
+    def is_at(self, share: float) -> None:
+        """Between two stages Spark works on none."""
+        if share:
+            self._progress(f"{self._doing}: {share:.0%} of this stage")
 
 
 def _checked(
@@ -93,13 +105,15 @@ def _checked(
 ) -> Verdict:
     from spark.checks import UnreadableTable, check
 
-    said = plan_teller(progress, is_told=is_told)
+    told = Teller(progress, is_told=is_told)
     progress(f"starting Spark on {settings.where}")
     try:
         with session(settings) as spark:
-            progress("Spark counts what there is")
+            told.starts("Spark counts what there is")
             paths = [table.path for table in tables]
-            return check(spark, paths, settings, said=said, verdicts=verdicts)
+            return check(
+                spark, paths, settings, said=told.plans, progress=told.is_at, verdicts=verdicts
+            )
     except OutputExists as error:
         raise Failed(f"--verdicts {error}") from error
     except (MalformedHistory, UnreadableTable) as error:

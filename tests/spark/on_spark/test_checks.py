@@ -162,6 +162,8 @@ Traceback (most recent call last):
         ("MemoryError", None, "a worker would have needed more than 6144 MB"),
         ("FileNotFoundError: /x/table", None, "Spark gave up: FileNotFoundError: /x/table"),
         ("java.lang.OutOfMemoryError: heap", "was out of memory", "2048 MB, was out of memory"),
+        ("[PYTHON_VERSION_MISMATCH] 3.12", None, "have PYSPARK_PYTHON name one that does"),
+        ("java.io.InvalidClassException: x", None, "install the pyspark of their version"),
         ("", None, "Spark gave up: An exception was thrown"),
     ],
 )
