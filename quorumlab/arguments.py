@@ -151,8 +151,6 @@ def later(function: str) -> Callable[[argparse.Namespace], int]:
 class Parser(argparse.ArgumentParser):
     """The parsers of its verbs are of the same kind. `options` is as in `Verbs`."""
 
-    option_for_words = ""  # what is missing before a word that stands alone
-
     def __init__(self, *args: Any, options: "str | Verbs" = "", **named: Any) -> None:
         super().__init__(*args, **named)
         self._options = options
@@ -190,8 +188,6 @@ class Parser(argparse.ArgumentParser):
                 if word in verbs.choices:
                     verbs.choices[word].refuse_unknown(given[at + 1 :], unknown)
         options = [name for name in self._option_string_actions if name not in _HELP]
-        if self.option_for_words in options and not unknown[0].startswith("-"):
-            self.complain(f"unknown {unknown[0]}: write `{self.option_for_words} {unknown[0]}`")
         nearest = did_you_mean(unknown[0].partition("=")[0], options)
         self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
 

@@ -31,6 +31,9 @@ VERBS: Verbs = {
     "node": ("run one node in the foreground", "run_node"),
     "format": ("prepare the data directories of a node", "format"),
     "topics": ("create, list, describe, delete and alter topics", "topics"),
+    "produce": ("write lines to a topic as records", "client_options:add_produce_options"),
+    "consume": ("read the records of a topic", "client_options:add_consume_options"),
+    "groups": ("list, describe and delete consumer groups", "client_options:add_groups_options"),
     "quorum": ("describe the metadata quorum, change its voters", "quorum"),
     "chaos": (
         "break things on purpose, and judge what is seen",

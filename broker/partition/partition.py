@@ -11,8 +11,7 @@ that arrive late are ignored, by partition epoch. Who is in sync, and how far th
 go, is said by the `IsrRules` that the replica is made with (isr_rules.py).
 
 A leader that wants another ISR counts on the change from then on, in the way of isr.py, until the
-change is made or refused. An `IsrChange` is wanted only as long as the leader still asks for the
-same: an answer that comes later says nothing.
+change is made or refused (`IsrChange`). An answer to what is no longer asked for says nothing.
 
 Source: KIP-497 (seed 003); Kafka's Partition and ReplicaManager.applyDelta.
 """
@@ -23,15 +22,7 @@ from typing import Protocol
 from uuid import UUID
 
 from broker.partition import isr
-from broker.partition.isr import (
-    Committed,
-    FollowerProgress,
-    IsrState,
-    Pending,
-    PendingExpand,
-    PendingShrink,
-    PendingStay,
-)
+from broker.partition.isr import Committed, FollowerProgress, IsrState, Pending, PendingExpand
 from broker.partition.local_log import LocalLog, Moves
 from broker.partition.topic_settings import TopicSettings
 from controller.metadata.partitions import NO_LEADER, PartitionState
@@ -145,30 +136,26 @@ class IsrChange:
         return self.end(self.asked.members)
 
     def stay(self) -> "IsrChange | None":
-        """The controller refuses a replica that it may still add: what to ask for, to prevent that.
-
-        None if the change cannot be made any more, or is no longer wanted.
-        """
+        """What to ask for, lest a change that is refused is made yet; None: it cannot be."""
         asked = self.asked
-        if not (self.is_in_doubt and self.is_wanted and isinstance(asked, PendingExpand)):
-            return None
-        self.role.isr = PendingStay(members=asked.members, joining=asked.joining)
-        return self.partition.isr_wanted
+        if self.is_in_doubt and self.is_wanted and isinstance(asked, PendingExpand):
+            self.role.isr = isr.PendingStay(members=asked.members, joining=asked.joining)
+            return self.partition.isr_wanted
+        return None
 
     def accept(self, result: IsrPartitionResult) -> bool:
         """The controller has made the change; False if the answer is out of date by now.
 
         What the metadata log said meanwhile wins unless the answer has the higher partition epoch.
-        A smaller ISR holds from its place in that log only: a larger min.insync.replicas, recorded
-        before it, may have made eligible leaders of those who leave, and an answer does not tell.
+        What adds nobody holds from its place in that log only: a larger min.insync.replicas before
+        it may have made eligible leaders of those who leave, and an answer does not tell.
         """
-        role = self.role
+        role, asked = self.role, self.asked
         if not self.is_wanted or result.leader_epoch != role.leader_epoch:
             return False
         if result.partition_epoch < role.partition_epoch:
             return False
-        is_smaller = not isinstance(self.asked, PendingExpand)
-        if is_smaller and result.partition_epoch > role.partition_epoch:
+        if result.partition_epoch > role.partition_epoch and not isinstance(asked, PendingExpand):
             return False
         role.isr = Committed(members=result.isr)
         role.partition_epoch = result.partition_epoch
@@ -196,27 +183,22 @@ class IsrRules(Protocol):
     @property
     def looks_at_each_fetch(self) -> bool:
         """Must each fetch of a follower be noted, also one that stands at the leader's end?"""
-        ...
 
     def check_follower(
         self, partition: "Partition", role: LeaderOf, replica: ReplicaState, now_ms: int
     ) -> ErrorCode:
         """May this broker fetch as a follower of ours?"""
-        ...
 
     def after_fetch(
         self, partition: "Partition", role: LeaderOf, follower: FollowerProgress, now_ms: int
     ) -> Pending | None:
         """The ISR as it has to be now that `follower` has fetched: with it, if it may join."""
-        ...
 
-    def shrunk(self, partition: "Partition", role: LeaderOf, now_ms: int) -> PendingShrink | None:
+    def shrunk(self, partition: "Partition", role: LeaderOf, now_ms: int) -> Pending | None:
         """The ISR without the members that lag, if any does."""
-        ...
 
     def high_watermark(self, partition: "Partition", role: LeaderOf, now_ms: int) -> int:
         """Return how far the high watermark may go by now: it never goes back."""
-        ...
 
 
 class Partition:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -68,10 +69,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
     actions = parser.add_subparsers(required=True, metavar="VERB")
     for name, (about, run, table) in _VERBS.items():
-        action: Any = actions.add_parser(name, help=about)
-        declare(action, run, f"{BROKERS}\n{DIRECTORY}\n{FORMAT}\n{table}", f"{about.capitalize()}.")
-        if "--topic" in table:
-            action.option_for_words = "--topic"
+        shared = f"{BROKERS}\n{DIRECTORY}\n{FORMAT}"
+        takes_name = "--topic" in table
+        words = "topic_name TOPIC [?]  its name" if takes_name else ""
+        declare(
+            actions.add_parser(name, help=about),
+            partial(_run_named, run, is_needed=name != "describe") if takes_name else run,
+            f"{words}\n{shared}\n{table}",
+            f"{about.capitalize()}.",
+        )
+
+
+def _run_named(
+    run: Callable[[argparse.Namespace], int], args: argparse.Namespace, *, is_needed: bool
+) -> int:
+    """The name stands alone, or behind `--topic`, as Kafka's tools have it."""
+    if args.topic and args.topic_name:
+        raise UsageError(f"--topic {args.topic} and {args.topic_name}: name one topic")
+    args.topic = args.topic or args.topic_name
+    if is_needed and not args.topic:
+        raise UsageError("which topic? Name it")
+    return run(args)
 
 
 def _create(args: argparse.Namespace) -> int:
@@ -263,7 +281,7 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     check(answer.responses[0].error_code, answer.responses[0].error_message)
 
 
-_TOPIC = "--topic NAME [!]  its name"
+_TOPIC = "--topic NAME  the same, as Kafka's tools have it"
 _CONFIG = "--config KEY=VALUE [*]  set this for the topic (may be repeated)"
 _INTERNAL = "--include-internal  also those that brokers keep for themselves, as __consumer_offsets"
 _VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], str]] = {
@@ -280,7 +298,7 @@ _VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], str]] = {
     "describe": (
         "partitions with leader, replicas and in-sync replicas",
         _describe,
-        f"""--topic NAME  which one (default: all but internal ones)
+        f"""--topic NAME  the same, as Kafka's tools have it (default: all but internal ones)
             {_INTERNAL}
             --states  instead, the states of partitions and replicas: see docs/states.md
             --under-replicated-partitions  only those with replicas out of sync

@@ -23,9 +23,8 @@ from quorumlab.cli import EXTRAS, main
         ),
         ("topics list --al", "topics list: unknown --al: see `quorumlab topics list --help`"),
         (
-            "topics describe orders",
-            "topics describe: unknown orders: write `--topic orders`: "
-            "see `quorumlab topics describe --help`",
+            "topics describe orders bills",
+            "topics describe: unknown bills: see `quorumlab topics describe --help`",
         ),
         (
             "inspect at .",

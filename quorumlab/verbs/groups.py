@@ -1,0 +1,115 @@
+"""`quorumlab groups`: the consumer groups of a cluster, and how far they have read."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from quorumlab.arguments import Failed
+from quorumlab.output import answer, table_lines
+from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, failing_in_words, settings
+
+__all__ = ["delete_group", "describe_group", "list_groups"]
+
+Result = TypeVar("Result")
+
+
+def list_groups(args: argparse.Namespace) -> int:
+    with failing_in_words():
+        client = AdminClient(settings(args))  # its answers end with it
+        listed = _told(client.list_consumer_groups())
+    rows = [
+        {"group": each.group_id, "state": each.state.name.lower(), "type": each.type.name.lower()}
+        for each in sorted(listed.valid, key=lambda each: each.group_id)
+    ]
+    answer(args.format, rows, table_lines(rows, ("group", "state", "type")))
+    return 0
+
+
+def describe_group(args: argparse.Namespace) -> int:
+    with failing_in_words():
+        client = AdminClient(settings(args))
+        group = _told(client.describe_consumer_groups([args.group])[args.group])
+        asked = [ConsumerGroupTopicPartitions(args.group)]
+        committed = _told(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
+        ends = _ends(client, committed)
+    if group.state is ConsumerGroupState.DEAD and not committed:
+        raise Failed(f"no group {args.group!r}: `quorumlab groups list` tells which there are")
+    owners = {
+        (each.topic, each.partition): member
+        for member in group.members
+        for each in member.assignment.topic_partitions
+    }
+    rows = [
+        _row(each, ends.get((each.topic, each.partition)), owners.get((each.topic, each.partition)))
+        for each in sorted(committed, key=lambda each: (each.topic, each.partition))
+    ]
+    told = {
+        "group": group.group_id,
+        "state": group.state.name.lower(),
+        "coordinator": group.coordinator.id if group.coordinator else None,
+        "assignor": group.partition_assignor,
+        "members": [
+            {"member": each.member_id, "client": each.client_id, "host": each.host}
+            for each in group.members
+        ],
+        "partitions": rows,
+    }
+    answer(args.format, told, _lines(told))
+    return 0
+
+
+def delete_group(args: argparse.Namespace) -> int:
+    with failing_in_words():
+        client = AdminClient(settings(args))
+        _told(client.delete_consumer_groups([args.group])[args.group])
+    answer(args.format, {"group": args.group}, [f"Deleted group {args.group}."])
+    return 0
+
+
+def _told(answer: "Future[Result]") -> Result:
+    return answer.result(TIMEOUT_SECONDS)
+
+
+def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[str, int], int]:
+    """Where each partition ends; nothing for those that do not answer."""
+    end: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(each.topic, each.partition): end for each in places}
+    found = {}
+    for place, told in client.list_offsets(asked).items() if asked else ():
+        try:
+            found[place.topic, place.partition] = _told(told).offset
+        except KafkaException:  # it has no leader, or is gone: its end is not known
+            continue
+    return found
+
+
+def _row(place: TopicPartition, end: int | None, owner: Any) -> dict[str, Any]:
+    return {
+        "topic": place.topic,
+        "partition": place.partition,
+        "committed": place.offset,
+        "end": end,
+        "lag": None if end is None else end - place.offset,
+        "member": None if owner is None else owner.member_id,
+    }
+
+
+def _lines(told: Mapping[str, Any]) -> Iterator[str]:
+    coordinator = "none" if told["coordinator"] is None else told["coordinator"]
+    count = len(told["members"])
+    yield (
+        f"{told['group']}: {told['state']}, coordinator {coordinator}, "
+        f"{count} member{'' if count == 1 else 's'}"
+    )
+    yield from table_lines(
+        told["partitions"], ("topic", "partition", "committed", "end", "lag", "member")
+    )

@@ -1,0 +1,87 @@
+"""`produce`, `consume`, `groups` and `topics`, as somebody types them."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.cli import main
+
+
+class Typed:
+    """A command line for one cluster, with what it says."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        monkeypatch: pytest.MonkeyPatch,
+        capfdbinary: pytest.CaptureFixture[bytes],
+    ) -> None:
+        self._servers = cluster.layout.bootstrap_servers
+        self._monkeypatch = monkeypatch
+        self._said = capfdbinary
+
+    def __call__(self, line: str, text: bytes = b"", code: int = 0) -> list[str]:
+        """The lines of its output, or what it complained of if another code is expected."""
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        assert main([*line.split(), "--bootstrap-server", self._servers]) == code
+        said, complained = self._said.readouterr()
+        return (complained if code else said).decode().splitlines()
+
+
+@pytest.fixture
+def typed(
+    cluster: LocalCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> Typed:
+    return Typed(cluster, monkeypatch, capfdbinary)
+
+
+def test_what_is_produced_is_consumed_by_whoever_asks(typed: Typed) -> None:
+    typed("topics create typed --partitions 2 --replication-factor 3")
+    (described,) = typed("topics describe typed --format jsonl")
+    leaders = {each["partition"]: each["leader"] for each in json.loads(described)["partitions"]}
+
+    told = typed("produce typed --partition 1 --key-separator :", b"a:1\nplain\n")
+    assert told == [f"typed-1  offset {at}  leader {leaders[1]}" for at in (0, 1)]
+    (other,) = typed("produce typed --partition 0 --header by=me --format jsonl", b"\xff\n")
+    assert json.loads(other)["partition"] == 0
+
+    lines = typed("consume typed --until-end")
+    assert sorted(lines) == [
+        f"typed-0  offset 0  leader {leaders[0]}  \\xff  by=me",
+        f"typed-1  offset 0  leader {leaders[1]}  a  1",
+        f"typed-1  offset 1  leader {leaders[1]}  plain",
+    ]
+    assert typed("consume typed --partition 1 --from -1 --until-end --format value") == ["plain"]
+    assert typed("consume typed --partition 1 --from 0 --count 1 --format value") == ["1"]
+    assert typed("consume typed --from end --until-end") == []
+
+
+def test_group_goes_on_where_it_was_and_is_described(typed: Typed) -> None:
+    typed("topics create --topic read --partitions 1 --replication-factor 1")
+    typed("produce read --quiet", b"1\n2\n3\n")
+    assert typed("consume read --group typing --count 2 --format value") == ["1", "2"]
+    (described,) = typed("groups describe typing --format jsonl")
+    (partition,) = json.loads(described)["partitions"]
+    assert (partition["committed"], partition["end"], partition["lag"]) == (2, 3, 1)
+    assert typed("consume read --group typing --count 1 --format value") == ["3"]
+    assert any(line.startswith("typing") for line in typed("groups list"))
+    assert typed("groups delete typing") == ["Deleted group typing."]
+    (told,) = typed("groups describe typing", code=1)
+    assert told.startswith("quorumlab: no group 'typing'")
+
+
+def test_what_is_not_there_is_named(typed: Typed) -> None:
+    typed("topics create near --partitions 1 --replication-factor 1")
+    for line in ("consume nar --until-end", "produce nar"):
+        (told,) = typed(line, code=1)
+        assert told.startswith("quorumlab: no topic 'nar': did you mean 'near'?")
+    assert typed("consume near --partition 3", code=2) == [
+        "quorumlab: --partition 3: near has 0 to 0"
+    ]
+    (told,) = typed("consume near --from noon", code=2)
+    assert told.startswith("quorumlab: --from noon: ")
