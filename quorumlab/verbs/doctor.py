@@ -1,20 +1,32 @@
 """`quorumlab doctor`: directories and addresses of one cluster side by side; never repairs.
 
+Without any it looks at what is here: the installation, the machine, and each cluster in this
+directory, its nodes asked if they run.
+
 Exit codes: 0 nothing is wrong, 1 nothing is there, 2 usage, 3 something is wrong.
 """
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.arguments import declare
+from quorumlab.arguments import UsageError, declare
 from quorumlab.cluster_status import describe
 from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
+from quorumlab.inspection.surroundings import (
+    clusters_in,
+    disk,
+    installation,
+    ports,
+    processes,
+    running,
+)
 from quorumlab.inspection.target import (
     Address,
     NoSuchTarget,
@@ -46,24 +58,88 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     table = """
         --format text|json|jsonl [text]
         --remove N  can node N be removed safely?
-        targets TARGET [+]  directories of nodes or of whole clusters, and HOST:PORT"""
+        targets TARGET [*]  directories of nodes or clusters, HOST:PORT (default: what is here)"""
     declare(parser, run, table)
 
 
 def run(args: argparse.Namespace) -> int:
-    unreadable = list(chain.from_iterable(map(_whole, args.targets)))
-    found = dict(_found(args.targets, unreadable))
+    if not args.targets:
+        if args.remove is not None:
+            raise UsageError(f"--remove {args.remove}: name the address of a node, HOST:PORT")
+        return _look_around(args.format)
+    examined = _examine(args.targets)
+    if args.remove is not None:
+        examined.findings[:0] = _removable(examined.lives, args.remove)
+    _tell(examined, args.format)
+    return _code(examined.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """One cluster, as far as it was named."""
+
+    replicas: list[ReplicaFacts]
+    lives: list[LiveFacts]
+    findings: list[Finding]  # problems first
+
+
+def _code(findings: Iterable[Finding]) -> int:
+    return _UNHEALTHY if any(each.level is Level.PROBLEM for each in findings) else 0
+
+
+def _in_order(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: list(Level).index(finding.level))
+
+
+def _examine(targets: Sequence[str]) -> _Examined:
+    unreadable = list(chain.from_iterable(map(_whole, targets)))
+    found = dict(_found(targets, unreadable))
     replicas = [read(name, target) for target, name in found.items() if isinstance(target, Target)]
     lives = [ask(target) for target in found if isinstance(target, Address)]
     findings = [*unreadable, *diagnose(replicas, lives)]
-    if replicas and not lives and not any(map(is_whole, map(Path, args.targets))):
+    if replicas and not lives and not any(map(is_whole, map(Path, targets))):
         findings.append(_NOBODY_ASKED)
-    findings.sort(key=lambda finding: list(Level).index(finding.level))
-    if args.remove is not None:
-        findings[:0] = _removable(lives, args.remove)
-    _tell(replicas, lives, findings, args.format)
-    is_healthy = all(finding.level is not Level.PROBLEM for finding in findings)
-    return 0 if is_healthy else _UNHEALTHY
+    return _Examined(replicas, lives, _in_order(findings))
+
+
+def _look_around(form: str) -> int:
+    directory = Path()
+    clusters, nodes = clusters_in(directory), running()
+    here = [*installation(), disk(directory), *processes(nodes, clusters)]
+    if not clusters:
+        advice = "`quorumlab up` starts one" if not nodes else ""
+        here.append(Finding(Level.FINE, "no cluster in this directory", advice))
+    elif not any(LocalCluster.open(cluster).running() for cluster in clusters):
+        here.append(Finding(Level.FINE, "all stopped"))
+    here = _in_order(here)
+    examined = {str(cluster): _examined_here(cluster) for cluster in clusters}
+    if form == "text":
+        _say_findings(here)
+        for name, each in examined.items():
+            say(f"\n{name}:\n")
+            _tell(each, form)
+    else:
+        told = {"here": list(map(_finding, here))}
+        print_json({**told, "clusters": {name: _facts(each) for name, each in examined.items()}})
+    return _code(chain(here, *(each.findings for each in examined.values())))
+
+
+def _examined_here(cluster: Path) -> _Examined:
+    """Its directories, and the controllers that run."""
+    there = LocalCluster.open(cluster)
+    alive = there.running()
+    if not alive:  # that is no problem where nothing is asked for
+        stopped = Finding(Level.FINE, "stopped", f"`{command('up', '--dir', cluster)}` starts it")
+        examined = _examine(list(map(str, nodes_in(cluster))))
+        findings = [each for each in examined.findings if each is not _NOBODY_ASKED]
+        return replace(examined, findings=_in_order([*findings, *ports(cluster), stopped]))
+    addresses = (
+        f"{node.host}:{node.controller_port}"
+        for node in there.layout.controllers
+        if node.id in alive
+    )
+    examined = _examine([str(cluster), *addresses])
+    return replace(examined, findings=_in_order([*examined.findings, *ports(cluster)]))
 
 
 def _whole(text: str) -> Iterator[Finding]:
@@ -122,25 +198,34 @@ def _removable(lives: Sequence[LiveFacts], node_id: int) -> list[Finding]:
     return removable(live, held_by(live.name, node_id))
 
 
-def _tell(
-    replicas: Sequence[ReplicaFacts],
-    lives: Sequence[LiveFacts],
-    findings: Sequence[Finding],
-    form: str,
-) -> None:
-    told = [{**asdict(each), "level": each.level.value} for each in findings]
+def _finding(each: Finding) -> dict[str, str]:
+    return {**asdict(each), "level": each.level.value}
+
+
+def _facts(examined: _Examined) -> dict[str, object]:
+    return {
+        "replicas": list(map(asdict, examined.replicas)),
+        "live": list(map(asdict, examined.lives)),
+        "findings": list(map(_finding, examined.findings)),
+    }
+
+
+def _tell(examined: _Examined, form: str) -> None:
     match form:
         case "json":
-            facts = {"replicas": list(map(asdict, replicas)), "live": list(map(asdict, lives))}
-            print_json({**facts, "findings": told})
+            print_json(_facts(examined))
         case "jsonl":
-            print_json(told, form="jsonl")
+            print_json(list(map(_finding, examined.findings)), form="jsonl")
         case _:
-            _say_side_by_side(replicas, lives)
-            for each in findings:
-                say(f"{each.level.value:<8} {each.text}")
-                if each.advice:
-                    say(f"{'':<8}   {each.advice}")
+            _say_side_by_side(examined.replicas, examined.lives)
+            _say_findings(examined.findings)
+
+
+def _say_findings(findings: Iterable[Finding]) -> None:
+    for each in findings:
+        say(f"{each.level.value:<8} {each.text}")
+        if each.advice:
+            say(f"{'':<8}   {each.advice}")
 
 
 def _say_side_by_side(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> None:
