@@ -22,7 +22,7 @@ PROPERTIES = {
 
 def times_of_processes() -> dict[str, int]:
     told = server_properties(ZkSettings())
-    return {name: int(told[property]) // PACE for name, property in PROPERTIES.items()}
+    return {name: int(told[full]) // PACE for name, full in PROPERTIES.items()}
 
 
 def test_mended_run_holds_with_the_times_of_processes() -> None:
