@@ -30,7 +30,7 @@ from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.runs.sweep import Run, SweepResult, error_outcome, run_seed
 from jepsen_like.sim.runs.workers import Died, mapped
-from jepsen_like.sim.time.ending import Ending
+from jepsen_like.sim.time.ending import ERROR, Ending
 from jepsen_like.sim.world.coverage import Coverage
 from spark.bounded import bounded
 from spark.session import Settings
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "ERROR",
     "OUTCOMES",
     "Plans",
     "Runs",
@@ -53,7 +52,6 @@ __all__ = [
 ]
 
 VERSION = 1
-ERROR = "error"  # the outcome of a run that ended by an exception
 _OK = "ok"
 Result = TypeVar("Result")
 _TASKS_MIN = 64  # if there are as many seeds

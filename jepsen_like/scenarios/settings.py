@@ -120,6 +120,7 @@ class ZkSettings:
     brokers: int = 3
     lag_time_max_ms: int = 1000
     session_timeout_ms: int = 1000
+    ack_timeout_ms: int = 500  # of a controller's command
     queue_max: int = 1000
     unclean: bool = False
 

@@ -20,6 +20,7 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.runs.command import Progress, swept_here
 from jepsen_like.sim.runs.command import run_sim as run_without_workload
 from jepsen_like.sim.runs.sweep import Run, SweepResult
+from jepsen_like.sim.time.ending import ERROR
 from jepsen_like.sim.world.coverage import Coverage
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.interrupts import sigterm_as_ctrl_c
@@ -28,10 +29,11 @@ from quorumlab.output import say
 from quorumlab.simulated_runs import replay_line
 from spark.bounded import NotInTime
 from spark.session import OutputExists, Settings, SparkUnavailable, session
-from spark.sweeps import ERROR, Swept, run_plans, sweep_seeds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark.sweeps import Swept
 
 __all__ = ["EXIT_ERROR", "is_on_spark", "run_plans_on_spark", "run_sweep", "sum_up"]
 
@@ -69,6 +71,8 @@ def is_on_spark(args: argparse.Namespace) -> bool:
 def run_plans_on_spark(plan: Plan, seeds: Sequence[int], args: argparse.Namespace) -> int:
     """Runs of a workload, one a seed; the exit code is that of the worst of them."""
     with _on_spark(args) as (spark, settings, progress):
+        from spark.sweeps import run_plans
+
         runs = run_plans(spark, plan, seeds, settings, progress=progress, path=args.table)
     counted = " ".join(f"{name}={count:,}" for name, count in sorted(runs.bitten.items()))
     say(f"faults that bit: {counted or 'none'}")
@@ -104,6 +108,8 @@ def _swept_on_spark(
     args: argparse.Namespace, seeds: Sequence[int], run: Run, _progress: Progress | None
 ) -> SweepResult:
     with _on_spark(args) as (spark, settings, progress):
+        from spark.sweeps import sweep_seeds
+
         began = time.monotonic()
         how = {"run": run, "plant": args.plant, "progress": progress, "path": args.table}
         result = sweep_seeds(spark, seeds, settings, **how)
@@ -129,7 +135,7 @@ def _on_spark(
         line.done()
 
 
-def _failure(swept: Swept, plan: Plan) -> Iterator[str]:
+def _failure(swept: "Swept", plan: Plan) -> Iterator[str]:
     yield f"seed {swept.seed}: {swept.outcome}, digest {swept.digest}"
     if swept.detail:
         yield f"  {swept.detail}"

@@ -77,19 +77,16 @@ class _Processes:
         return ProcessQuorum(production, rig, observers=observers)
 
     def zookeeper(self, production: Production, **settings: Any) -> "ProcessZooKeeper":
-        from jepsen_like.real.museum.process_zookeeper import ProcessZooKeeper, paced  # needs kazoo
+        from jepsen_like.real.museum.process_zookeeper import (  # needs kazoo
+            ProcessZooKeeper,
+            server_properties,
+        )
 
         wanted = ZkSettings(**settings)
         rig = self._rig(
             brokers=wanted.brokers,
             design=wanted.design,
-            settings={
-                "zookeeper.session.timeout.ms": paced(wanted.session_timeout_ms),
-                "replica.lag.time.max.ms": paced(2 * wanted.lag_time_max_ms),
-                "quorumlab.state.queue.max": str(wanted.queue_max),
-                "quorumlab.zk.without": wanted.without,
-                "unclean.leader.election.enable": "false",
-            },
+            settings=server_properties(wanted),
         )
         design = without(DESIGNS[wanted.design], wanted.without)
         directed = ProcessZooKeeper(production, rig, design=design)

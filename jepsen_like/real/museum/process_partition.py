@@ -100,10 +100,10 @@ class DirectedProcesses(ABC):
 class ProcessPartition(DirectedProcesses):
     _clients: RealClients
 
-    def __init__(self, production: Production, rig: Rig) -> None:
+    def __init__(self, production: Production, rig: Rig, *, pace: int = 1) -> None:
         self.brokers = tuple(node.id for node in rig.cluster.layout.brokers)
         self.sent: dict[str, Produced] = {}
-        super().__init__(production, rig, self.brokers)
+        super().__init__(production, rig, self.brokers, pace=pace)
 
     def wipe(self, node: int) -> None:
         self.note(f"{self.names.of(node)} loses its disk")

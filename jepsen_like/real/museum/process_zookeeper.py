@@ -1,8 +1,9 @@
 """A design of ZooKeeper mode in processes that is directed, as `DirectedZooKeeper` is.
 
 What is so is read from ZooKeeper, by a client of its own; whether a broker takes itself for the
-leader is asked of it as a client would. Time-outs are twice the simulator's, since processes share
-a machine. Proxies stand between brokers, and before ZooKeeper; not before the client of its own.
+leader is asked of it as a client would. Time-outs, and the times that a schedule runs, are twice
+the simulator's, since processes share a machine. Proxies stand between brokers, and before
+ZooKeeper; not before the client of its own.
 """
 
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.process_partition import TIMEOUT_MS, TOPIC, WAIT_MS, ProcessPartition
 from jepsen_like.real.museum.rig import Rig, reaches
+from jepsen_like.scenarios.settings import ZkSettings
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.zk_promises import ZkNews, is_led, must_rest, writes
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
@@ -31,9 +33,9 @@ from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
 from wire.zk.znodes import ControllerOwner, TopicAssignment
 
-__all__ = ["ProcessZooKeeper", "paced"]
+__all__ = ["PACE", "ProcessZooKeeper", "server_properties"]
 
-_PACE = 2
+PACE = 2  # how much longer than in the simulator everything takes
 _SETTLED_BEGINNING_MS = 500
 
 
@@ -41,7 +43,7 @@ class ProcessZooKeeper(ProcessPartition):
     """To be entered, and left."""
 
     def __init__(self, production: Production, rig: Rig, *, design: Design) -> None:
-        super().__init__(production, rig)
+        super().__init__(production, rig, pace=PACE)
         self._design = design
         self._zookeeper = KazooClient(hosts=rig.cluster.layout.zookeeper_connect)
         self.watched = self._partition_of(TOPIC)
@@ -162,6 +164,13 @@ class ProcessZooKeeper(ProcessPartition):
             self._clients.read(self._address(self.leader))
 
 
-def paced(ms: int) -> str:
-    """A time-out of the simulator, for processes."""
-    return str(_PACE * ms)
+def server_properties(wanted: ZkSettings) -> dict[str, str]:
+    """What a schedule's settings are to processes."""
+    return {
+        "zookeeper.session.timeout.ms": str(PACE * wanted.session_timeout_ms),
+        "controller.socket.timeout.ms": str(PACE * wanted.ack_timeout_ms),
+        "replica.lag.time.max.ms": str(PACE * 2 * wanted.lag_time_max_ms),
+        "quorumlab.state.queue.max": str(wanted.queue_max),
+        "quorumlab.zk.without": wanted.without,
+        "unclean.leader.election.enable": "false",
+    }

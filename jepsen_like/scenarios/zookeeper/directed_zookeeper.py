@@ -291,6 +291,7 @@ def _options(wanted: ZkSettings) -> ZkOptions:
         design=without(DESIGNS[wanted.design], wanted.without),
         brokers=tuple(range(1, wanted.brokers + 1)),
         session_timeout_ms=wanted.session_timeout_ms,
+        ack_timeout_ms=wanted.ack_timeout_ms,
         turns_us=AT_ONCE,
         lag_time_max_ms=wanted.lag_time_max_ms,
         of_replicas=replace(PATIENCE, queue_max=wanted.queue_max),
