@@ -1,18 +1,21 @@
 """`quorumlab status`: the cluster in --dir, dead nodes included. Exit code 3 if it is not well."""
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jepsen_like.installation import command
+from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe, is_healthy
 from quorumlab.output import FORMAT, answer, number_of, table_lines
 from quorumlab.verbs.common import DIRECTORY, open_cluster
 
-__all__ = ["add_options", "run"]
+__all__ = ["add_options", "changed_lines", "run"]
 
 _UNHEALTHY = 3
+_LOOK_SECONDS = 0.5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +23,53 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
         "down, no controller is active, or a partition lacks replicas or a leader."
     )
-    declare(parser, run, f"{DIRECTORY}\n{FORMAT}", about)
+    watch = "--watch  go on, with a line for whatever changes, until Ctrl-C"
+    declare(parser, run, f"{DIRECTORY}\n{FORMAT}\n{watch}", about)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.watch:
+        return _watch(open_cluster(args), args.format)
     described = describe(open_cluster(args))
     answer(args.format, described, _lines(described))
     return 0 if is_healthy(described) else _UNHEALTHY
+
+
+def _watch(cluster: LocalCluster, form: str) -> int:
+    """As a table, what is at first and then what has changed; else the whole state each time."""
+    before: Mapping[str, object] = {}
+    while True:
+        described = describe(cluster)
+        now = _facts(described)
+        if now != before:
+            at = time.strftime("%H:%M:%S")
+            changes = (f"{at}  {line}" for line in changed_lines(before, now))
+            answer("jsonl" if form == "json" else form, {"at": at, **described}, changes)
+        before = now
+        time.sleep(_LOOK_SECONDS)
+
+
+def changed_lines(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
+    """A line for each fact that is new or another one."""
+    for name, value in now.items():
+        if name not in before:
+            yield f"{name}: {value}"
+        elif before[name] != value:
+            yield f"{name}: {value} (was {before[name]})"
+
+
+def _facts(described: Mapping[str, Any]) -> dict[str, object]:
+    """What may change in a cluster that runs, by name."""
+    active = described["active_controller"]
+    facts: dict[str, object] = {"active controller": "none" if active is None else active}
+    for role in ("controller", "broker"):
+        for node in described[f"{role}s"]:
+            facts[f"{role} {node['id']}"] = node["state"]
+    if described["metadata_is_current"]:
+        facts["partitions"] = described["partitions"]
+        facts["under-replicated partitions"] = described["under_replicated_partitions"]
+        facts["partitions without a leader"] = described["offline_partitions"]
+    return facts
 
 
 def _lines(described: dict[str, Any]) -> Iterator[str]:

@@ -92,3 +92,35 @@ def test_status_says_what_is_turned_off_on_any_node(
     off.update({1: [], 2: []})
     assert main(["status", "--dir", str(tmp_path)]) == 3
     assert "design zk-redesign\n" in capsys.readouterr().out
+
+
+def test_watch_tells_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alive = dict.fromkeys((1, 2, 101), ProcessId(1, "now"))
+
+    def page(_: LocalCluster, node: NodeLayout, *_more: object) -> dict[str, Any]:
+        broker = {"state": "running"} if node.is_broker else None
+        role = "leader" if node.is_controller else "observer"
+        quorum = {"role": role, "epoch": 1, "leader_id": 101}
+        return {"quorum": quorum, "broker": broker, "metadata": {}, "node_id": node.id}
+
+    def slept(_: float) -> None:
+        if 2 not in alive:
+            raise KeyboardInterrupt
+        del alive[2]
+
+    monkeypatch.setattr(LocalCluster, "page", page)
+    monkeypatch.setattr(LocalCluster, "running", lambda _: dict(alive))
+    monkeypatch.setattr("quorumlab.verbs.status.time.sleep", slept)
+    LocalCluster.create(tmp_path, controllers=1, brokers=2)
+    assert main(["status", "--watch", "--dir", str(tmp_path)]) == 130
+    told = [line.partition("  ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert told[:4] == [
+        "active controller: 101",
+        "controller 101: leader",
+        "broker 1: running",
+        "broker 2: running",
+    ]
+    assert told[-1].startswith("broker 2: ")
+    assert told[-1].endswith(" (was running)")
