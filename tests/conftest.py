@@ -12,7 +12,10 @@ import gc
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
+from itertools import count
 from math import inf
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +37,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Folders whose files share a fixture that costs seconds of all cores.
 SHARED = ("tests/integration/on_cluster", "tests/spark/on_spark")
 
+# What takes more than a minute of `make extra`, which has no record of its own.
+LONGEST = (
+    "tests/spark/test_on_connect.py",
+    "tests/spark/test_standalone.py",
+    "tests/integration/test_zookeeper_mode.py",
+    "tests/spark/on_spark",
+    "tests/integration/test_compare.py",
+    "tests/differential/test_differential.py",
+    "tests/kafka/test_interop_mixed.py",
+    "tests/integration/test_killed_quorum.py",
+)
+
 
 def scope_of(file: str) -> str:
     """What goes to one worker as a whole: a file, or a folder of `SHARED`."""
@@ -41,12 +56,48 @@ def scope_of(file: str) -> str:
     return folder if folder in SHARED else file
 
 
+# What a file says that has tests for `make extra`, or whose tests are marked elsewhere.
+SAYS_EXTRA = ("mark.extra", "needs_kafka", "OnAnySession")
+
+
+@cache
+def says_extra(file: Path) -> bool:
+    text = file.read_text()
+    return any(word in text for word in SAYS_EXTRA)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make extra` does not import the files of `make test`, which takes each worker 11 s."""
+    is_test = collection_path.match("test_*.py")
+    is_extra = str(config.getoption("markexpr")).startswith("extra ")
+    return True if is_extra and is_test and not says_extra(collection_path) else None
+
+
+def refuse_unsaid(items: list[pytest.Item]) -> None:
+    """No test that is extra may be in a file that `make extra` does not import."""
+    unsaid = {
+        item.location[0]
+        for item in items
+        if item.get_closest_marker("extra") and not says_extra(item.path)
+    }
+    if unsaid:
+        raise pytest.UsageError(f"extra, and none of {SAYS_EXTRA} stands there: {sorted(unsaid)}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The dearest first, so that no worker is left with much at the end; unknown ones before."""
+    """The longest and the dearest first, so that no worker is left with much at the end; unknown
+    ones before."""
+    refuse_unsaid(items)
     costs: defaultdict[str, float] = defaultdict(float)
     for file, seconds in processor_time.read().files.items():
         costs[scope_of(file)] += seconds
-    items.sort(key=lambda item: -costs.get(scope_of(item.location[0]), inf))
+    longest = dict(zip(LONGEST, count(), strict=False))
+
+    def place(item: pytest.Item) -> tuple[float, float]:
+        scope = scope_of(item.location[0])
+        return longest.get(scope, inf), -costs.get(scope, inf)
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

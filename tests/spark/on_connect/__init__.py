@@ -1,1 +1,1 @@
-"""Tests that share a Spark Connect server. A package: its end is the end of the server."""
+"""Tests that share a Spark Connect server."""
