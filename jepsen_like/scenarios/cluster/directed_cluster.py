@@ -106,8 +106,7 @@ class DirectedCluster:
 
     @property
     def active_controller(self) -> int | None:
-        active = self.cluster.active_controller()
-        return None if active is None else active.config.node_id
+        return self.cluster.active_controller
 
     @property
     def controller(self) -> int:

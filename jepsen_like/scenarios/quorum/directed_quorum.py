@@ -91,7 +91,7 @@ class DirectedQuorum(Observer):
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Note who leads, when that changes."""
-        node, replica = host.node_id, self.quorum.replicas[host.node_id]
+        node, replica = host.node_id, self.quorum.nodes[host.node_id]
         led = replica.leader.epoch if replica.leads else None
         before = self._led.get(node)
         if led != before:
@@ -105,7 +105,7 @@ class DirectedQuorum(Observer):
         return self.quorum.hosts[node - 1]
 
     def replica(self, node: int) -> SimulatedReplica:
-        return self.quorum.replicas[node]
+        return self.quorum.nodes[node]
 
     @property
     def nodes(self) -> list[int]:

@@ -191,7 +191,7 @@ class DirectedZooKeeper(Observer):
     def stop(self, node: int) -> None:
         """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
-        self.cluster.stop(node)
+        self.cluster.shut_down(node)
 
     def wipe(self, node: int) -> None:
         self.note(f"{self.names.of(node)} loses its disk")

@@ -1,20 +1,19 @@
-"""A stage in ZooKeeper mode: brokers of one design, each of which may be the controller, and an
-ensemble. Time-outs are those of a local cluster of processes, as multiples of one."""
+"""The assembly of chaos runs in ZooKeeper mode: brokers of one design, and an ensemble.
+
+Time-outs are those of a local cluster of processes, as multiples of one.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from broker.broker import Broker
 from broker.zk.by_replicas.held import ReplicaSettings
 from jepsen_like.faults.fault import Course, Fault, Injector, cannot, in_force
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.chaos.plan import Plan
-from jepsen_like.sim.chaos.workload_stages import LINKS, Stage
+from jepsen_like.sim.chaos.workload_stages import LINKS
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.ensemble.zk_state import partition_state
-from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.world.world import Digest
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
@@ -87,38 +86,29 @@ def _options(plan: Plan, design: Design) -> ZkOptions:
     )
 
 
-class EnsembleStage(Stage):
+class EnsembleStage(ZkCluster):
     """Every broker may be the controller."""
 
     def __init__(self, plan: Plan, design: Design) -> None:
+        super().__init__(plan.seed, _options(plan, design))
         self.design = design
-        options = _options(plan, design)
-        self.cluster = cluster = ZkCluster(plan.seed, options)
-        self.world = cluster.world
-        self.brokers = options.brokers
         self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(plan.zookeepers))
-        self.keeps_power = self.brokers
-        self.injectors: Mapping[str, Injector] = ZooKeepers(cluster).kinds
-        self._nodes = self.world.nodes
-        self.digest = Digest(self.world, lambda _host: (cluster.ensemble.committed,))
-        self.world.observe(self.digest)
+        self.injectors = ZooKeepers(self).kinds
         if plan.judges_invariants:
-            self.world.observe(ZkInvariants(cluster))
-
-    # --- what is so -------------------------------------------------------------------------
+            self.world.observe(ZkInvariants(self))
 
     def missing(self) -> str:
         for node in self.brokers:
-            running = self.cluster.node(node)
-            if running is None or not running.broker.serves_clients:
+            broker = self.broker(node)
+            if broker is None or not broker.serves_clients:
                 return f"broker {node} does not serve"
-        if self.design.has_controller and self.active_controller() is None:
+        if self.design.has_controller and self.active_controller is None:
             return "nobody is the controller"
         return next(self._incomplete(), "")
 
     def _incomplete(self) -> Iterator[str]:
         for of, replicas in self._assigned():
-            state = partition_state(self.design, of, self.cluster.ensemble.data)
+            state = partition_state(self.design, of, self.ensemble.data)
             if state is None or state.leader < 0:
                 yield f"{of} has no leader"
             elif not self._leads(state.leader, of):
@@ -127,45 +117,20 @@ class EnsembleStage(Stage):
                 yield f"{of}: {state.isr} of {replicas} are in sync"
 
     def _assigned(self) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
-        tree = self.cluster.ensemble.tree
+        tree = self.ensemble.tree
         listed = tree.read(GetChildren(path=paths.TOPICS))
         for topic in listed.names if isinstance(listed, Children) else ():
-            data = self.cluster.ensemble.data(paths.topic(topic))
+            data = self.ensemble.data(paths.topic(topic))
             partitions = {} if data is None else TopicAssignment.decode(data).partitions
             for partition, replicas in partitions.items():
                 yield TopicPartition(topic, partition), replicas
 
     def _leads(self, node: int, of: TopicPartition) -> bool:
-        running = self.cluster.node(node) if node in self.brokers else None
+        running = self.node(node) if node in self.brokers else None
         return running is not None and running.leads(of)
-
-    def active_controller(self) -> int | None:
-        return self.cluster.active_controller
 
     @property
     def epoch(self) -> int:
         """The epoch of the controllers; 0 where there are none."""
-        data = self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
+        data = self.ensemble.data(paths.CONTROLLER_EPOCH)
         return 0 if data is None else decode_epoch(data)
-
-    def partition_leaders(self) -> set[int]:
-        return {node.broker.config.node_id for node in self.cluster.up if len(node.broker.leaders)}
-
-    def broker(self, node: int) -> Broker | None:
-        running = self.cluster.node(node)
-        return None if running is None or self._nodes[node].is_paused else running.broker
-
-    # --- faults -----------------------------------------------------------------------------
-
-    @property
-    def site(self) -> Site:
-        return self
-
-    def shut_down(self, node: int) -> None:
-        self.cluster.stop(node)
-
-    def resign(self, node: int) -> None:
-        raise AssertionError(self.injectors["resign"].why_not)
-
-    def wipe(self, node: int) -> None:
-        raise AssertionError(self.injectors["wipe"].why_not)

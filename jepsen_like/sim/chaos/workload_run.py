@@ -27,11 +27,12 @@ from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
 from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
-from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage
+from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.client_releases import NEWEST, draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
@@ -45,7 +46,14 @@ from jepsen_like.workloads.workload import (
     deed,
 )
 
-__all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
+__all__ = [
+    "client_opener",
+    "failed",
+    "run_plan",
+    "stage_of",
+    "start_nemesis",
+    "workload_of",
+]
 
 _QUORUM_WORKLOADS = ("cas-register",)
 # The chance that a process has older software: in most runs none has.
@@ -112,11 +120,11 @@ class _Run:
         self._messages = Interception(world.network, world.deliver, world.fork("rules"))
         self._nemesis = Nemesis(
             self._schedule,
-            injectors=injectors(self._stage.site, self._messages),
+            injectors=injectors(self._stage, self._messages),
             roles=Roles(
                 controllers=self._stage.controllers or self._stage.brokers,
                 brokers=self._stage.brokers,
-                active_controller=self._stage.active_controller,
+                active_controller=lambda: self._stage.active_controller,
                 partition_leaders=self._stage.partition_leaders,
                 random=self._world.fork("roles"),
                 zookeepers=self._stage.zookeepers,
@@ -331,13 +339,13 @@ def start_nemesis(nemesis: Nemesis, world: VirtualTime) -> None:
     play()
 
 
-def stage_of(plan: Plan) -> Stage:
+def stage_of(plan: Plan) -> AnyAssembly:
     if plan.zookeeper_design is not None:
         return EnsembleStage(plan, plan.zookeeper_design)
     return RegisterQuorum(plan) if plan.workload in _QUORUM_WORKLOADS else ClusterStage(plan)
 
 
-def workload_of(plan: Plan, stage: Stage) -> Workload:
+def workload_of(plan: Plan, stage: AnyAssembly) -> Workload:
     options = WorkloadOptions(
         seed=plan.seed,
         brokers=stage.brokers,
@@ -351,7 +359,7 @@ def workload_of(plan: Plan, stage: Stage) -> Workload:
     return WORKLOADS[plan.workload](options)
 
 
-def client_opener(plan: Plan, stage: Stage) -> OpenClient:
+def client_opener(plan: Plan, stage: AnyAssembly) -> OpenClient:
     share = stage.world.fork("releases of clients").choice(_OLDER_SHARES)
 
     def open_client(process: int, clock: Clock) -> Performs:

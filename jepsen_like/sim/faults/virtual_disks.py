@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.faults.site import Site
 from jepsen_like.sim.faults.virtual_processes import start_again
+from jepsen_like.sim.world.assembly import AnyAssembly
 
 __all__ = ["Disks"]
 
@@ -16,7 +16,7 @@ _SLOW = 100  # times
 class Disks:
     """Each method injects one kind."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AnyAssembly) -> None:
         self._world = site.world
 
     @in_force

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.fault import Course, Fault, InForce, in_force
-from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Append, Effect, SaveElection, Truncate
@@ -34,7 +34,7 @@ def start_again(host: Host) -> None:
 class Processes:
     """Each method injects one kind."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AnyAssembly) -> None:
         self._site = site
         self._world = site.world
 

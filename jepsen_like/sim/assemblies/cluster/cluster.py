@@ -5,12 +5,10 @@ the partitions. What happens to a cluster is decided by `cluster_run` (at random
 schedule (`jepsen_like.scenarios.cluster.directed_cluster`).
 """
 
-from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from broker.broker import Broker
-from controller.controller import Controller
-from jepsen_like.faults.fault import Injector
+from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
 from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import Admin
@@ -50,14 +48,14 @@ from jepsen_like.sim.assemblies.cluster.nodes import (
 )
 from jepsen_like.sim.assemblies.quorum.clients.asking import CLIENT_CHANNEL
 from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import world_of
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.client_releases import NEWEST
-from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.turn_invariants import TurnInvariants
-from jepsen_like.sim.world.world import Digest, World
 from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Core, Effect
 from quorum.core.types import ReplicaKey
@@ -67,9 +65,8 @@ __all__ = ["Cluster"]
 _DATA_DIRECTORY = 0xDA7A
 
 
-class Cluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each that is up. A `Site`, and the `Judge`
-    of its clients."""
+class Cluster(Assembly[ClusterNode], Observer):
+    """All hosts by node id; it is the `Judge` of its clients, too."""
 
     def __init__(
         self,
@@ -82,29 +79,15 @@ class Cluster(Observer):
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
-        self.controllers: Sequence[int] = options.controllers
-        self.brokers: Sequence[int] = options.brokers
+        self.controllers, self.brokers = options.controllers, options.brokers
         self.keeps_power = () if options.brokers_lose_power else options.brokers
-        self.injectors: Mapping[str, Injector] = {}
-        self.world = world = World(
-            seed,
-            links=options.quorum.links,
-            disks=options.quorum.disks,
-            files=options.quorum.files,
-            has_partitions=True,
-            turns_us=options.quorum.turns_us,
-            is_judged=is_judged,
-            streams=streams,
+        world = world_of(
+            seed, options.quorum, is_judged=is_judged, streams=streams, has_partitions=True
         )
-        if options.quorum.codecs:
-            nodes = (*options.controllers, *options.brokers)
-            world.speak(Codec(world.fork("codec")), nodes=nodes)
-        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
-        self.nodes: dict[int, ClusterNode] = {}
-        self.digest = Digest(world, lambda host: self.nodes[host.node_id].state)
-        world.observe(self.digest)
+        super().__init__(world, lambda host: self.nodes[host.node_id].state)
+        self.hosts = world.hosts
         if tracer is not None:
-            tracer.attach(world, self._node_of)
+            tracer.attach(world, self.node_of)
             world.observe(tracer)
         self._put_invariants()
         for node_id in (*options.controllers, *options.brokers):
@@ -128,7 +111,7 @@ class Cluster(Observer):
             voters=tuple(map(ReplicaKey, options.controllers)),
             check_quorum_us=2 * options.quorum.fetch_timeout_ms * 1500 + 10_000,
             backoff_max_ms=options.quorum.election_backoff_max_ms,
-            replica_of=self._node_of,
+            replica_of=self.node_of,
             says_state=self.metadata.says_state,
         )
         self.partitions = PartitionInvariants(
@@ -157,7 +140,7 @@ class Cluster(Observer):
             self._clean_stops,
             images,
             MetadataAnswers(self._broker_of, images),
-            ControllerInvariants(self._node_of),
+            ControllerInvariants(self.node_of),
             lagging,
             told_ends,
         ]
@@ -212,9 +195,6 @@ class Cluster(Observer):
         random, fired = self.world.fork("client"), self.counts.fired
         return kind(settings, random, self.world.sequence, self, fired)
 
-    def _node_of(self, host: Host) -> ClusterNode:
-        return self.nodes[host.node_id]
-
     def _broker_of(self, host: Host) -> Broker | None:
         return self.nodes[host.node_id].broker
 
@@ -252,21 +232,31 @@ class Cluster(Observer):
         self.hosts[node_id].disk.fail_directory(directory_id)
 
     def broker(self, node_id: int) -> Broker | None:
-        """The broker that runs on this node; None while it is down."""
         host = self.hosts.get(node_id)
         return self.nodes[node_id].broker if host is not None and host.is_up else None
 
-    def active_controller(self) -> Controller | None:
+    @property
+    def active_controller(self) -> int | None:
         """The newest controller that takes itself for the active one."""
         active = [
-            node
-            for node_id in self.options.controllers
+            node_id
+            for node_id in self.controllers
             if self.hosts[node_id].is_up
-            and (node := self.nodes[node_id]).controller is not None
-            and node.controller.is_active
+            and (controller := self.nodes[node_id].controller) is not None
+            and controller.is_active
         ]
-        newest = max(active, key=lambda node: node.leader.epoch, default=None)
-        return None if newest is None else newest.controller
+        return max(active, key=lambda node_id: self.nodes[node_id].leader.epoch, default=None)
+
+    @property
+    def epoch(self) -> int:
+        running = (node.leader.epoch for each, node in self.nodes.items() if self.hosts[each].is_up)
+        return max(running, default=0)
+
+    def image(self, node_id: int) -> MetadataImage | None:
+        controller = self.nodes[node_id].controller
+        if controller is None or not self.hosts[node_id].is_up:
+            return super().image(node_id)
+        return controller.image
 
     def leads(self, node_id: int) -> bool:
         """Does the node lead the metadata log, or a partition?"""
@@ -279,9 +269,6 @@ class Cluster(Observer):
             node = self.nodes[controller]
             if self.hosts[controller].is_up and node.leads:
                 self.hosts[controller].command(node.resign)
-
-    def shut_down(self, node_id: int) -> None:
-        self.hosts[node_id].command(self.nodes[node_id].shut_down)
 
     # --- Observer -------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ Missing = Callable[[Cluster], str]  # what is missing, for people; "" if nothing
 def controller_is_active(cluster: Cluster) -> str:
     """L-EL: every node knows one leader of the metadata log, and it is active."""
     leaders = {node_id: node.leader for node_id, node in sorted(cluster.nodes.items())}
-    if len(set(leaders.values())) > 1 or cluster.active_controller() is None:
+    if len(set(leaders.values())) > 1 or cluster.active_controller is None:
         return f"no controller that all know: {leaders}"
     return ""
 

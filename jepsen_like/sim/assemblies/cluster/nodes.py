@@ -43,8 +43,6 @@ BrokerOf = Callable[[Host], Broker | None]
 class ClusterNode(RunningReplica):
     """A running process of a controller or a broker."""
 
-    raft: RaftNode
-    member: Member
     controller: Controller | None = None
     broker: Broker | None = None
 
@@ -65,9 +63,8 @@ class ClusterNode(RunningReplica):
         self.member.settle(now_ms)
 
     def shut_down(self, now_ms: int) -> None:
-        """An orderly stop, as SIGTERM asks for."""
         if self.broker is None:
-            self.member.shut_down(now_ms)
+            RunningReplica.shut_down(self, now_ms)
         else:
             self.broker.begin_shutdown(now_ms)
 

@@ -27,6 +27,7 @@ from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
 from jepsen_like.sim.time.pace import TURNS_US
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
@@ -93,6 +94,12 @@ class ZkNode:
         assert isinstance(membership, ReplicaMembership), membership
         return membership
 
+    def shut_down(self, now_ms: int) -> None:
+        self.broker.begin_shutdown(now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        raise AssertionError("a controller keeps its role as long as its session")
+
     def replica(self, of: TopicPartition) -> Partition | None:
         found = self.broker.replicas.find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
@@ -103,15 +110,15 @@ class ZkNode:
         return found is not None and isinstance(found.role, LeaderOf)
 
 
-class ZkCluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each broker that is up."""
+class ZkCluster(Assembly[ZkNode], Observer):
+    """All hosts by node id."""
 
     performing_kinds = (Trace,)
 
     def __init__(self, seed: int, options: ZkOptions) -> None:
         # Without epochs, what replaces a record that was taken back has its epoch and offset.
         is_judged = options.judges_logs and options.design.has_leader_epochs
-        self.world = world = World(
+        world = World(
             seed,
             links=options.links,
             disks=options.disks,
@@ -119,11 +126,12 @@ class ZkCluster(Observer):
             prioritises=options.design.prioritises_commands,
             is_judged=is_judged,
         )
+        super().__init__(world, lambda _host: (self.ensemble.committed,))
         self.options = options
-        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
+        self.brokers = self.keeps_power = options.brokers
+        self.hosts = world.hosts
         self.ensemble = Ensemble(world, servers=options.zookeepers)
         self.clients: dict[int, EnsembleClient] = {}
-        self.nodes: dict[int, ZkNode] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
         world.observe(self)
         world.judge(TurnInvariants(prioritises=options.design.prioritises_commands))
@@ -165,6 +173,10 @@ class ZkCluster(Observer):
         newest = max(active, key=lambda node: node.controller.epoch, default=None)
         return None if newest is None else newest.broker.config.node_id
 
+    def broker(self, node_id: int) -> Broker | None:
+        running = self.node(node_id)
+        return None if running is None else running.broker
+
     # --- faults -------------------------------------------------------------------------------
 
     def crash(self, node_id: int, *, power_loss: bool = False) -> None:
@@ -185,10 +197,6 @@ class ZkCluster(Observer):
 
     def heal_session(self, node_id: int) -> None:
         self.clients[node_id].heal()
-
-    def stop(self, node_id: int) -> None:
-        """An orderly stop, as SIGTERM asks for."""
-        self.hosts[node_id].command(self.nodes[node_id].broker.begin_shutdown)
 
     # --- processes ----------------------------------------------------------------------------
 
