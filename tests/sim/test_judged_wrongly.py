@@ -20,7 +20,6 @@ from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import (
     Client,
     ClientSettings,
@@ -34,7 +33,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import (
     PartitionInvariants,
     _Seen,
 )
-from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key, Watched
 from jepsen_like.sim.assemblies.cluster.liveness import led_as_told
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation

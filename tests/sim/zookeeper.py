@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_metadata import state_path, topic_id_of
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.time.pace import AT_ONCE

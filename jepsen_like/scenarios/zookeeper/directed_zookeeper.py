@@ -21,7 +21,7 @@ from jepsen_like.scenarios.settings import ZkSettings
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.ensemble.zk_state import ZkPartition

@@ -23,11 +23,10 @@ from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.faults.validity import Figures, operations_during, why_void
 from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
 from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
-from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum
+from jepsen_like.sim.chaos.workload_stages import ClusterStage, EnsembleStage, RegisterQuorum
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime

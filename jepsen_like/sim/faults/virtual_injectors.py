@@ -6,9 +6,8 @@ from jepsen_like.faults.cut_links import CUTS
 from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.message_rules import MESSAGE_KINDS
-from jepsen_like.sim.faults.virtual_disks import Disks
 from jepsen_like.sim.faults.virtual_network import NetworkFaults
-from jepsen_like.sim.faults.virtual_processes import Processes
+from jepsen_like.sim.faults.virtual_processes import Disks, Processes
 from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.interception import Interception
 

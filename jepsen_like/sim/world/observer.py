@@ -10,8 +10,8 @@ Most events and effects mean nothing to most observers. An observer therefore na
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from jepsen_like.sim.logs.logtree import Tolerance
 from jepsen_like.sim.logs.running_replica import RunningReplica
-from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host
 from quorum.core.effects import Effect, Event, Reply, Request, Response, Send

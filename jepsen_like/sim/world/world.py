@@ -15,8 +15,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import FileOptions, NodeDisk, ShippedDisk
-from jepsen_like.sim.logs.log_trees import LogTrees
-from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.logs.logtree import LogTrees, Tolerance
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime

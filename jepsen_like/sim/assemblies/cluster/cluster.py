@@ -9,7 +9,6 @@ from uuid import UUID
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
 from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import Admin
 from jepsen_like.sim.assemblies.cluster.clients.group_members import GroupMember
@@ -40,6 +39,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import (
 )
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.nodes import (
     BROKER_LISTENER,
     ClusterNode,

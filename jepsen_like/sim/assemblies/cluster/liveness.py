@@ -15,10 +15,9 @@ from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import NO_LEADER
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.clients.group_members import PIECES
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
-from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key, Watched
 from jepsen_like.sim.violation import Stuck
 from quorum.core.storage import METADATA_LOG
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jepsen_like.clients.admin_client import creation, deletion
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
 from jepsen_like.sim.assemblies.cluster.clients.operators import (
     UNCLEAR,
     Operation,
@@ -22,6 +21,7 @@ from jepsen_like.sim.assemblies.cluster.clients.operators import (
     setting,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC
 from jepsen_like.sim.world.client_releases import NEWEST
 from jepsen_like.sim.world.world import World
 from jepsen_like.workloads.workload import NewTopic

@@ -20,7 +20,6 @@ from controller.decisions.failover import COLUMNS_FROM
 from controller.metadata.image import ResourceType
 from jepsen_like.clients.admin_client import creation, deletion
 from jepsen_like.clients.steps import Ask
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, WIDE
 from jepsen_like.sim.assemblies.cluster.clients.client import Client
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
@@ -29,7 +28,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
     GroupInvariants,
 )
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL
+from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL, TOPIC, WIDE
 from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.world import World

@@ -12,7 +12,6 @@ from functools import partial
 from random import Random
 from typing import Protocol
 
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import (
     LOST_SEQUENCE,
     Client,
@@ -23,6 +22,7 @@ from jepsen_like.sim.assemblies.cluster.clients.client import (
     batch_of,
     produced_in,
 )
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key
 from wire.errors import ErrorCode
 
 __all__ = ["PipelinedClient", "PipelinedJudge"]

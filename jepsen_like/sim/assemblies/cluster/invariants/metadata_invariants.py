@@ -20,7 +20,7 @@ from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState, PartitionTable
 from controller.metadata.snapshot import SnapshotLoad
-from jepsen_like.sim.assemblies.cluster.acknowledged import Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Key
 from jepsen_like.sim.assemblies.quorum.quorum_view import History
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation

@@ -8,8 +8,8 @@ grow with the run.
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.assemblies.quorum.invariants.backoff_invariants import BackoffInvariants
 from jepsen_like.sim.assemblies.quorum.invariants.election_invariants import (
+    BackoffInvariants,
     ElectionInvariants,
     Heard,
 )
