@@ -62,6 +62,9 @@ class _Judge:
     def refused_position(self, key: Key, offset: int) -> None:
         self._told.refused[key] += 1
 
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        raise AssertionError(f"one batch at a time is in flight: {sequence} of {key}")
+
 
 class Administrator:
     """An administrator writes to ZooKeeper directly."""

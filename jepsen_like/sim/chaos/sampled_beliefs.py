@@ -85,17 +85,13 @@ def _states(decided: Sequence[_Decided], broker: Broker | None) -> dict[str, Val
             {
                 "replicas": list(state.replicas),
                 "elr": list(state.eligible_leader_replicas),
-                **_marks(broker, topic, index, state.leader_epoch),
+                # A broker says how far its own replica has come; a controller has none.
+                **(
+                    replica_marks(broker.replicas, topic, index, state.leader_epoch)
+                    if broker
+                    else {}
+                ),
             },
         ]
         for topic, index, state in decided
     }
-
-
-def _marks(
-    broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
-) -> Mapping[str, Value]:
-    """A broker says how far its own replica has come; a controller has none."""
-    if broker is None:
-        return {}
-    return replica_marks(broker.replicas, topic, index, leader_epoch)

@@ -36,23 +36,9 @@ from jepsen_like.sim.world.client_releases import NEWEST, draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import (
-    Done,
-    NewTopic,
-    Wish,
-    Workload,
-    WorkloadOptions,
-    deed,
-)
+from jepsen_like.workloads.workload import Done, NewTopic, Wish, Workload, WorkloadOptions, deed
 
-__all__ = [
-    "client_opener",
-    "failed",
-    "run_plan",
-    "stage_of",
-    "start_nemesis",
-    "workload_of",
-]
+__all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
 
 _QUORUM_WORKLOADS = ("cas-register",)
 # The chance that a process has older software: in most runs none has.
@@ -245,10 +231,9 @@ class _Run:
 
     def _run_until(self, missing: Callable[[], str], bound_ms: int) -> str:
         """What is still missing when the time is up; "" if nothing is."""
-        end_us = self._world.now_us + bound_ms * 1000
-        while (why := missing()) and self._world.now_us < end_us:
-            self._run_ms(_LOOK_MS)
-        return why
+        return self._world.wait_for(
+            missing, bound_ms, events_max=_EVENTS_MAX, every_us=_LOOK_MS * 1000
+        )
 
     def _reach(self, problem: str, missing: Callable[[], str], bound_ms: int) -> None:
         why = self._run_until(missing, bound_ms)

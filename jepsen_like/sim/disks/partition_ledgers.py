@@ -23,18 +23,9 @@ from jepsen_like.sim.disks.promises import possible_last, promised, settle
 from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.logs.stored_log import StoredLog, new_log
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import (
-    Append,
-    LogState,
-    Opened,
-    OpenLog,
-    Read,
-    ReadDone,
-    Token,
-    Trimmed,
-)
+from quorum.core.effects import Append, LogState, Opened, OpenLog, Read, ReadDone, Token, Trimmed
 from quorum.core.producers import ProducerBatch, ProducerEntry, observe
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
@@ -90,8 +81,7 @@ class PartitionLedgers:
                 self._found(state, known, records, lost=lost)
 
     def _new(self, name: str, topic_id: UUID) -> StoredLog:
-        tree = self._tree_of(name, topic_id)
-        stored = self._logs[name] = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=False)
+        stored = self._logs[name] = new_log(self._tree_of, name, topic_id)
         return stored
 
     def _is_missing(self, name: str, *, lost: bool) -> None:
@@ -140,8 +130,6 @@ class PartitionLedgers:
                 self._logs[name].trim(start_offset)
             case ReadDone(log=name, records=records) if name in self._logs and name != METADATA_LOG:
                 _is_read(self._logs[name], records)
-            case _:
-                pass
 
     def _is_opened(self, state: LogState) -> None:
         stored = self._logs.get(state.log)

@@ -115,8 +115,6 @@ def promised(stored: StoredLog) -> Content:
                 content.truncate(end_offset)
             case ResetLog():
                 return Content([])
-            case _:
-                pass
     return content
 
 

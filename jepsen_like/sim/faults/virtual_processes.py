@@ -1,5 +1,5 @@
-"""Faults of processes, which die, stop, stand still, or lose power, disk, time or leadership; and of
-disks, which fail to sync or take long.
+"""Faults of processes, which die, stop, stand still, or lose power, disk, time or leadership; and
+of disks, which fail to sync or take long.
 
 A broker that loses its power keeps what it has written of partitions, as if it had been killed,
 unless its assembly says otherwise: Kafka acknowledges that without a sync, on purpose. Controllers

@@ -197,8 +197,6 @@ def voters_named_in(batch: bytes) -> Voters | None:
         match decode_control(record):
             case VotersRecord(voters=voters):
                 return tuple(ReplicaKey(each.voter_id, each.voter_directory_id) for each in voters)
-            case _:
-                pass
     return None
 
 

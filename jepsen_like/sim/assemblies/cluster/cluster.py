@@ -81,9 +81,7 @@ class Cluster(Assembly[ClusterNode], Observer):
         self.options = options
         self.controllers, self.brokers = options.controllers, options.brokers
         self.keeps_power = () if options.brokers_lose_power else options.brokers
-        world = world_of(
-            seed, options.quorum, is_judged=is_judged, streams=streams, has_partitions=True
-        )
+        world = world_of(seed, options.quorum, is_judged=is_judged, streams=streams)
         super().__init__(world, lambda host: self.nodes[host.node_id].state)
         self.hosts = world.hosts
         if tracer is not None:

@@ -285,10 +285,9 @@ class Convergence:
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)
 
     def reach(self, bound: str, missing: Missing, bound_ms: int) -> None:
-        world = self._cluster.world
-        end_us = world.now_us + self._patience * bound_ms * 1000
-        while why := missing(self._cluster):
-            if world.now_us >= end_us:
-                raise Stuck(bound, f"after {self._patience * bound_ms} ms: {why}")
-            next_us = min(end_us, world.now_us + _POLL_US)
-            world.run_until(next_us, events_max=self._events_max)
+        cluster, within_ms = self._cluster, self._patience * bound_ms
+        why = cluster.world.wait_for(
+            lambda: missing(cluster), within_ms, events_max=self._events_max, every_us=_POLL_US
+        )
+        if why:
+            raise Stuck(bound, f"after {within_ms} ms: {why}")

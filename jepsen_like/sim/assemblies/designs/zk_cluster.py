@@ -22,6 +22,7 @@ from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.zk_controller import OWNER, ZkController
 from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControllerConfig
+from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, listener
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
@@ -37,7 +38,6 @@ from quorum.core.effects import Core, Effect, Trace
 from quorum.core.log_state import FoundLog
 from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
-from wire.messages.registration import RegisteredListener
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Truncation
@@ -45,8 +45,6 @@ from wire.zk.session import Session
 
 __all__ = ["PATIENCE", "ZkCluster", "ZkNode", "ZkOptions"]
 
-_LISTENER = "PLAINTEXT"
-_PORT = 9092
 _EVENTS_MAX = 2_000_000
 PATIENCE = ReplicaSettings(  # of schedules
     election_wait_ms=500, keep_in_sync_ms=1000, head_start_ms=50, check_interval_ms=200
@@ -136,7 +134,7 @@ class ZkCluster(Assembly[ZkNode], Observer):
         world.observe(self)
         world.judge(TurnInvariants(prioritises=options.design.prioritises_commands))
         for node_id in options.brokers:
-            world.add(node_id, self._start_core, listener=_LISTENER)
+            world.add(node_id, self._start_core, listener=BROKER_LISTENER)
 
     def start(self) -> None:
         for node_id in self.options.brokers:
@@ -147,10 +145,12 @@ class ZkCluster(Assembly[ZkNode], Observer):
 
     def run_until(self, is_so: Callable[[], bool], *, ms_max: int = 20_000) -> None:
         """Until something is so. Raises AssertionError if it never is."""
-        end_us = self.world.now_us + ms_max * 1000
-        while not is_so():
-            assert self.world.now_us < end_us, "it has not come about in time"
-            self.run(5)
+
+        def missing() -> str:
+            return "" if is_so() else "it has not come about in time"
+
+        why = self.world.wait_for(missing, ms_max, events_max=_EVENTS_MAX, every_us=5_000)
+        assert not why, why
 
     # --- what is there ------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class ZkCluster(Assembly[ZkNode], Observer):
 
     def add(self, core: Core) -> Host:
         """A host for a client, started."""
-        host = self.world.add_client(core, listener=_LISTENER)
+        host = self.world.add_client(core, listener=BROKER_LISTENER)
         host.start()
         return host
 
@@ -249,7 +249,7 @@ class ZkCluster(Assembly[ZkNode], Observer):
             ZkControllerConfig(
                 node_id=node_id,
                 design=design,
-                inter_broker_listener_name=_LISTENER,
+                inter_broker_listener_name=BROKER_LISTENER,
                 ack_timeout_ms=options.ack_timeout_ms,
                 agent_wake_ms=options.agent_wake_ms,
                 propagation_delay_ms=options.propagation_delay_ms,
@@ -288,14 +288,11 @@ def _found(disk: NodeDisk, config: BrokerConfig) -> tuple[FoundLog, ...]:
 
 
 def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
-    listener = RegisteredListener(
-        name=_LISTENER, host=f"node-{node_id}", port=_PORT, security_protocol=0
-    )
     return BrokerConfig(
         node_id=node_id,
         cluster_id="zk",
-        listeners=(listener,),
-        inter_broker_listener_name=_LISTENER,
+        listeners=(listener(node_id, BROKER_LISTENER),),
+        inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=(UUID(int=node_id << 64 | 0xDA7A),),
         is_dataless=options.is_dataless,
         heartbeat_interval_ms=100,

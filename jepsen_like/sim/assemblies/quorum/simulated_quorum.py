@@ -260,7 +260,6 @@ def world_of(
     *,
     is_judged: bool = True,
     streams: Streams | None = None,
-    has_partitions: bool = False,
 ) -> World:
     """The world of nodes that have these options, as yet without them."""
     world = World(
@@ -268,7 +267,6 @@ def world_of(
         links=options.links,
         disks=options.disks,
         files=options.files,
-        has_partitions=has_partitions,
         turns_us=options.turns_us,
         is_judged=is_judged,
         streams=streams,

@@ -11,7 +11,7 @@ process. Source: TigerBeetle's VOPR for the two phases.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from jepsen_like.planted.every_bug import BUGS, planted
@@ -57,14 +57,14 @@ class Outcome:
     kind: str
     rule: str = ""  # the invariant, bound or cause, or the type of the exception
     detail: str = ""
-    event: int  # how many there were
-    now_ms: int
-    digest: str
-    faults: dict[str, int]
-    elections: int
-    committed: int  # records
-    voters: int
-    observers: int
+    event: int = 0  # how many there were
+    now_ms: int = 0
+    digest: str = ""
+    faults: dict[str, int] = field(default_factory=dict)
+    elections: int = 0
+    committed: int = 0  # records
+    voters: int = 0
+    observers: int = 0
 
 
 class Simulation:

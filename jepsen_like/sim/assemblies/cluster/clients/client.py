@@ -90,7 +90,9 @@ class Judge(Protocol):
 
     def refused_position(self, key: Key, offset: int) -> None:
         """What was read up to is out of range now."""
-        ...
+
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        """A batch is out of order, though all before it were acknowledged."""
 
 
 @dataclass(slots=True, eq=False)

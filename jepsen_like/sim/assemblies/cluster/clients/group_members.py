@@ -69,10 +69,8 @@ class GroupMember(Operator):
         return self.timeout_ms // 2
 
     def _operate(self) -> Operation[None]:
-        if self._is_syncing:
-            asks = self._sync()
-        else:
-            asks = self._join() if self.pieces is None else self._stay()
+        join_or_stay = self._join if self.pieces is None else self._stay
+        asks = self._sync() if self._is_syncing else join_or_stay()
         if asks is not None:
             self._told((yield from asks))
 
