@@ -31,7 +31,7 @@ from jepsen_like.sim.violation import BrokenRule, Crash
 from jepsen_like.sim.world.calls import Calls
 from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.network import Message, Network
-from jepsen_like.sim.world.observer import Companion, Observers, WatchedCore
+from jepsen_like.sim.world.observer import Companion, Observer, Observers, WatchedCore
 from quorum.core.effects import Core, Effect, Event, HangUp, Reply, Send, Stop, Trace
 from quorum.core.inbox import Inbox
 from quorum.core.turn import Turn
@@ -66,7 +66,7 @@ class Host:
         clock: Clock,
         speech: Speech | None,
         counts: Counts,
-        watch: Observers,
+        watch: Observer | Observers,
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
         turns_us: tuple[int, ...] = TURNS_US,

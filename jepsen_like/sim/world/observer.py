@@ -182,7 +182,7 @@ class WatchedCore:
         "storage_failed",
     )
 
-    def __init__(self, core: Core, host: Host, watch: Observers) -> None:
+    def __init__(self, core: Core, host: Host, watch: Observer | Observers) -> None:
         self._core, self._host, self._watch = core, host, watch
         self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
         self.storage_failed = False  # the core has been told so
