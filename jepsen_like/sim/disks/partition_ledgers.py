@@ -19,7 +19,7 @@ Opening a log makes what was found of it durable.
 from collections.abc import Callable
 from uuid import UUID
 
-from jepsen_like.sim.disks.promises import possible_last, promised, settle
+from jepsen_like.sim.disks.promises import content_of, possible_last, promised, settle
 from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import LogTree
@@ -229,17 +229,9 @@ def _starts_where_it_was_moved(state: LogState, stored: StoredLog) -> None:
 
 
 def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
-    """Raises D-DIV or D-ONE if no log may look like that. A log may start within a batch."""
-    if not records:
-        start, last = OffsetAndEpoch(state.start_offset, -1), stored.written.last
-        if last is None or last.next_offset != start.offset:  # what it stands behind is not known
-            last = stored.tree.latest_before(start.offset)
-        return Content([], last, start)
-    entries = stored.tree.extend(None, records)
-    content = Content(entries, entries[0].parent, OffsetAndEpoch(entries[0].base_offset, -1))
-    starts_there = entries[0].base_offset <= state.start_offset < entries[0].next_offset
-    if not starts_there or content.end_offset != state.end_offset:
-        raise Violation("S-DU", f"{state} is said of a log with {entries[0]} to {entries[-1]}")
-    for entry in entries:
-        entry.is_public = True
-    return content
+    if records:
+        return content_of(stored, state, records)
+    start, last = OffsetAndEpoch(state.start_offset, -1), stored.written.last
+    if last is None or last.next_offset != start.offset:  # what it stands behind is not known
+        last = stored.tree.latest_before(start.offset)
+    return Content([], last, start)

@@ -165,13 +165,8 @@ class SimulatedQuorum(Assembly[SimulatedReplica], ApplicationListener):
             format_disk(host, self.options)
             host.start()
 
-    def stop_proposing(self) -> None:
-        self._let_propose(False)
-
-    def resume_proposing(self) -> None:
-        self._let_propose(True)
-
-    def _let_propose(self, lets_propose: bool) -> None:
+    def let_propose(self, lets_propose: bool) -> None:
+        """From now on, by applications on their own."""
         self._lets_propose = lets_propose
         for replica in self.nodes.values():
             replica.application.proposes = lets_propose

@@ -117,7 +117,7 @@ class Simulation:
     def _heal(self, events_max: int) -> None:
         """No more faults; what sick disks have begun ends in its own time."""
         set_faults(self.world)
-        self.quorum.stop_proposing()
+        self.quorum.let_propose(False)
         self._faults.heal()
         wait_for_disks(self.world, events_max)
 
