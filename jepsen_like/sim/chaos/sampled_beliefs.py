@@ -13,7 +13,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of
-from jepsen_like.sim.chaos.workload_core import Recording
+from jepsen_like.sim.open_history import Recording
 from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design

@@ -25,9 +25,10 @@ from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
-from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
+from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Workers
 from jepsen_like.sim.chaos.workload_stages import ClusterStage, EnsembleStage, RegisterQuorum
 from jepsen_like.sim.faults.virtual_injectors import injectors
+from jepsen_like.sim.open_history import Recording
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
@@ -94,7 +95,7 @@ class _Run:
         self._stage = stage_of(plan)
         self._world = self._stage.world
         self._workload = workload_of(plan, self._stage)
-        self._recording = Recording(self._world)
+        self._recording = Recording(now_us=lambda: self._world.now_us)
         open_client = client_opener(plan, self._stage)
         self._workers = Workers(self._workload, open_client, self._recording)
         self._workers.operations_max = plan.operations_max
@@ -179,7 +180,7 @@ class _Run:
         if not topics:
             return
         maker = _TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
-        setup = Workers(maker, lambda _process, _clock: maker.perform, Recording(self._world))
+        setup = Workers(maker, lambda _process, _clock: maker.perform, Recording())
         host = self._world.add_client(setup)
         host.start()
         setup.works = True
