@@ -47,8 +47,7 @@ from jepsen_like.sim.assemblies.cluster.nodes import (
     start_controller,
 )
 from jepsen_like.sim.assemblies.quorum.clients.asking import CLIENT_CHANNEL
-from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
-from jepsen_like.sim.assemblies.quorum.simulated_quorum import world_of
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import invariants_of, world_of
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
 from jepsen_like.sim.world.assembly import Assembly
@@ -58,7 +57,6 @@ from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Core, Effect
-from quorum.core.types import ReplicaKey
 
 __all__ = ["Cluster"]
 
@@ -104,14 +102,8 @@ class Cluster(Assembly[ClusterNode], Observer):
     def _put_invariants(self) -> None:
         options, world, operations = self.options, self.world, self.options.operations
         self.metadata = MetadataInvariants(lambda: world.events_done, self.counts.fired)
-        self.quorum = Invariants(
-            world=world,
-            voters=tuple(map(ReplicaKey, options.controllers)),
-            check_quorum_us=2 * options.quorum.fetch_timeout_ms * 1500 + 10_000,
-            backoff_max_ms=options.quorum.election_backoff_max_ms,
-            replica_of=self.node_of,
-            says_state=self.metadata.says_state,
-        )
+        says_state = self.metadata.says_state
+        self.quorum = invariants_of(world, options.quorum, self.node_of, says_state)
         self.partitions = PartitionInvariants(
             moment=lambda: world.events_done,
             hosts=self.hosts,
@@ -122,10 +114,9 @@ class Cluster(Assembly[ClusterNode], Observer):
         self._clean_stops = CleanStops(self._broker_of)
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
-        membership: list[MembershipInvariants] = []
-        if operations.member_count:
-            fired = self.counts.fired
-            membership.append(MembershipInvariants(self._broker_of, self._groups, fired))
+        fired = self.counts.fired
+        membership = [MembershipInvariants(self._broker_of, self._groups, fired)]
+        membership = membership if operations.member_count else []
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
@@ -143,7 +134,6 @@ class Cluster(Assembly[ClusterNode], Observer):
             told_ends,
         ]
         if operations.setting_interval_ms:
-            fired = self.counts.fired
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
         for rule in (*rules, *membership):
             world.judge(rule)

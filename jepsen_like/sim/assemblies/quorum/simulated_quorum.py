@@ -12,6 +12,7 @@ from jepsen_like.sim.assemblies.quorum.counting import (
     ApplicationListener,
     CountingApplication,
 )
+from jepsen_like.sim.assemblies.quorum.invariants.log_invariants import SaysState, says_digest
 from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
@@ -22,7 +23,7 @@ from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
 from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host, directory_of
-from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.observer import Observer, ReplicaOf
 from jepsen_like.sim.world.turn_invariants import TurnInvariants
 from jepsen_like.sim.world.world import World
 from quorum.core.effects import Core
@@ -49,6 +50,7 @@ __all__ = [
     "SimulatedQuorum",
     "SimulatedReplica",
     "format_disk",
+    "invariants_of",
     "listener_of",
     "start_raft",
     "voters_at_start",
@@ -95,13 +97,7 @@ class SimulatedQuorum(Assembly[SimulatedReplica], ApplicationListener):
         self.controllers, self.brokers = options.controllers, options.brokers
         self.clients = ApplicationListener()
         self._lets_propose = True
-        self.invariants = Invariants(
-            world=world,
-            voters=voters_at_start(options).keys,
-            check_quorum_us=_unheard_us(options),
-            backoff_max_ms=options.election_backoff_max_ms,
-            replica_of=self.node_of,
-        )
+        self.invariants = invariants_of(world, options, self.node_of)
         if tracer is not None:
             tracer.attach(world, self.node_of)
             world.observe(tracer)
@@ -278,13 +274,21 @@ def _snapshot_pieces(options: Options) -> int:
     return 2_000 // options.snapshots.fetch_max_bytes
 
 
-def _unheard_us(options: Options) -> int:
-    """R-CQ: twice the timer, since its window may begin just after a majority was heard.
-
-    A slow clock stretches it; busy processes are late with timers.
-    """
-    timeout_us = options.fetch_timeout_ms * 1500
-    return 2 * timeout_us * 1_000_000 // (1_000_000 - options.drift_ppm_max) + 10_000
+def invariants_of(
+    world: World, options: Options, replica_of: ReplicaOf, says_state: SaysState = says_digest
+) -> Invariants:
+    """Those of a quorum with these options."""
+    # R-CQ: twice the timer, since its window may begin just after a majority was heard. A slow
+    # clock stretches it; busy processes are late with timers.
+    timers_us = 2 * options.fetch_timeout_ms * 1500 * 1_000_000
+    return Invariants(
+        world=world,
+        voters=voters_at_start(options).keys,
+        check_quorum_us=timers_us // (1_000_000 - options.drift_ppm_max) + 10_000,
+        backoff_max_ms=options.election_backoff_max_ms,
+        replica_of=replica_of,
+        says_state=says_state,
+    )
 
 
 def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:
