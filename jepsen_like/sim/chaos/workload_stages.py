@@ -22,7 +22,7 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import start_raft, world_of
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.ensemble.zk_state import partition_state
+from jepsen_like.sim.ensemble.zk_state import partition_state, topics_in
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.host import Host
@@ -34,7 +34,6 @@ from quorum.raft.config import SnapshotSettings
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
-from wire.zk.session import Children, GetChildren
 from wire.zk.znodes import TopicAssignment, decode_epoch
 
 __all__ = ["LINKS", "ClusterStage", "EnsembleStage", "RegisterQuorum", "ZooKeepers"]
@@ -233,12 +232,8 @@ class EnsembleStage(ZkCluster):
                 yield f"{of}: {state.isr} of {replicas} are in sync"
 
     def _assigned(self) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
-        tree = self.ensemble.tree
-        listed = tree.read(GetChildren(path=paths.TOPICS))
-        for topic in listed.names if isinstance(listed, Children) else ():
-            data = self.ensemble.data(paths.topic(topic))
-            partitions = {} if data is None else TopicAssignment.decode(data).partitions
-            for partition, replicas in partitions.items():
+        for topic, node in topics_in(self.ensemble.tree).items():
+            for partition, replicas in TopicAssignment.decode(node.data).partitions.items():
                 yield TopicPartition(topic, partition), replicas
 
     def _leads(self, node: int, of: TopicPartition) -> bool:
