@@ -14,6 +14,7 @@ may fail by their own assertions, and that is ignored, too. An assertion that fa
 violation is a mistake in the invariant, and is raised.
 """
 
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from jepsen_like.sim.violation import Violation
@@ -30,44 +31,27 @@ __all__ = ["Entry", "LogTree", "LogTrees", "Tolerance", "Voters", "voters_named_
 Voters = tuple[ReplicaKey, ...]
 
 
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
 class Entry:
     """One batch in its place. Compared by identity."""
 
-    __slots__ = (
-        "base_offset",
-        "epoch",
-        "index",
-        "is_control",
-        "is_public",
-        "next_offset",
-        "parent",
-        "records",
-        "voters",
-    )
+    parent: "Entry | None"
+    records: bytes
+    base_offset: int
+    next_offset: int
+    epoch: int
+    is_control: bool = False
+    is_public: bool = False  # written more than once, durable on some disk, or exposed
+    index: int = field(init=False)  # how many batches lie before it
+    # Of the metadata log: who votes once this is written; None where no record has named them.
+    voters: Voters | None = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        parent: "Entry | None",
-        records: bytes,
-        base_offset: int,
-        next_offset: int,
-        epoch: int,
-        is_control: bool = False,
-    ) -> None:
-        self.parent = parent
-        self.records = records
-        self.base_offset = base_offset
-        self.next_offset = next_offset
-        self.epoch = epoch
-        self.is_control = is_control
-        # Of the metadata log: who votes once this is written; None where no record has named them.
-        self.voters: Voters | None = None if parent is None else parent.voters
-        if is_control:
-            self.voters = voters_named_in(records) or self.voters
-        self.is_public = False  # written more than once, durable on some disk, or exposed
-        # How many batches lie before it.
-        self.index: int = 0 if parent is None else parent.index + 1
+    def __post_init__(self) -> None:
+        parent = self.parent
+        self.index = 0 if parent is None else parent.index + 1
+        self.voters = None if parent is None else parent.voters
+        if self.is_control:
+            self.voters = voters_named_in(self.records) or self.voters
 
     @property
     def end(self) -> OffsetAndEpoch:
