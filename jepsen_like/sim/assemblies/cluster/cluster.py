@@ -115,13 +115,13 @@ class Cluster(Assembly[ClusterNode], Observer):
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
         fired = self.counts.fired
-        membership = [MembershipInvariants(self._broker_of, self._groups, fired)]
-        membership = membership if operations.member_count else []
+        membership = MembershipInvariants(self._broker_of, self._groups, fired)
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
-        by_turn += membership
-        rules = [
+        if operations.member_count:
+            by_turn.append(membership)
+        rules: list[Observer] = [
             TurnInvariants(),
             self.quorum,
             self,
@@ -135,7 +135,9 @@ class Cluster(Assembly[ClusterNode], Observer):
         ]
         if operations.setting_interval_ms:
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
-        for rule in (*rules, *membership):
+        if operations.member_count:
+            rules.append(membership)
+        for rule in rules:
             world.judge(rule)
 
     def _put_clients(self) -> None:
