@@ -1,21 +1,43 @@
-"""A history that is being written: some operations have begun and are not answered yet.
+"""A history that is being written.
 
 Whoever simulates clients enters what they do here. Each has a number: a process, as Jepsen calls
 it, which does one thing at a time.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jepsen_like.histories.history import Kind, Op, Value
 
-__all__ = ["OpenHistory"]
+__all__ = ["OpenHistory", "Recording"]
 
 
 @dataclass(slots=True, kw_only=True)
-class OpenHistory:
+class Recording:
+    """All that has been entered, with the time since it began."""
+
     ops: list[Op] = field(default_factory=list)
     now_us: Callable[[], int] = lambda: 0  # the clock of whoever simulates
+    _began_us: int = 0
+
+    def begin(self) -> None:
+        """The time of the history begins now."""
+        assert not self.ops, len(self.ops)
+        self._began_us = self.now_us()
+
+    def now_ms(self) -> int:
+        return (self.now_us() - self._began_us) // 1000
+
+    def enter(self, op: Op) -> Op:
+        time_ns = (self.now_us() - self._began_us) * 1000
+        self.ops.append(replace(op, index=len(self.ops), time_ns=time_ns))
+        return self.ops[-1]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenHistory(Recording):
+    """Some operations have begun, and are not answered yet."""
+
     _open: dict[int, Op] = field(default_factory=dict)  # by process
     _processes: int = 0
 
@@ -29,7 +51,9 @@ class OpenHistory:
     def go_on(self, process: int, f: str, value: Value = None, **extra: Value) -> None:
         """The process has had its last answer, and does this next."""
         assert process not in self._open, process
-        self._open[process] = self._add(Kind.INVOKE, process, f, value, extra=extra)
+        self._open[process] = self.enter(
+            Op(kind=Kind.INVOKE, process=process, f=f, value=value, extra=extra)
+        )
 
     def complete(
         self,
@@ -44,7 +68,7 @@ class OpenHistory:
         invoked = self._open.pop(process)
         told = invoked.value if value is None else value
         both = {**invoked.extra, **(extra or {})}
-        self._add(kind, process, invoked.f, told, error=error, extra=both)
+        self.enter(replace(invoked, kind=kind, value=told, error=error, extra=both))
 
     def end(self) -> None:
         """What is open now is never answered."""
@@ -53,26 +77,3 @@ class OpenHistory:
 
     def is_open(self, process: int) -> bool:
         return process in self._open
-
-    def _add(
-        self,
-        kind: Kind,
-        process: int,
-        f: str,
-        value: Value,
-        *,
-        error: str | None = None,
-        extra: Mapping[str, Value],
-    ) -> Op:
-        op = Op(
-            index=len(self.ops),
-            time_ns=self.now_us() * 1000,
-            kind=kind,
-            process=process,
-            f=f,
-            value=value,
-            error=error,
-            extra=extra,
-        )
-        self.ops.append(op)
-        return op

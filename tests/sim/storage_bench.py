@@ -8,6 +8,7 @@ from random import Random
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import FileOptions, ShippedDisk
 from jepsen_like.sim.logs.logtree import LogTree
@@ -47,6 +48,13 @@ class StorageBench:
         self.world = VirtualTime(seed)
         self.counts = Counts()
         self.tree = LogTree()
+        beside = Disk(
+            world=self.world,
+            random=Random(f"{seed}/disk"),
+            counts=self.counts,
+            faults=faults or DiskFaults(),
+            tree_of=lambda _name, _topic_id: self.tree,
+        )
         self.disk = ShippedDisk(
             world=self.world,
             random=Random(f"{seed}/files"),
@@ -54,6 +62,7 @@ class StorageBench:
             faults=faults or DiskFaults(),
             options=options or FileOptions(),
             tree_of=lambda _name, _topic_id: self.tree,
+            beside=beside,
         )
         self.durability = Durability.SYNCED
         self.events: list[Event] = []

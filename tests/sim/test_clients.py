@@ -43,7 +43,7 @@ def test_what_was_lost_in_an_earlier_epoch_holds_up_no_answer() -> None:
     quorum.leader(quorum.others(first))
     quorum.heal()
     while (leader := quorum.leader()) != first:
-        quorum.host(leader).command(quorum.quorum.replicas[leader].resign)
+        quorum.host(leader).command(quorum.quorum.nodes[leader].resign)
         quorum.run(200)
     quorum.until(lambda: quorum.takes_records(first), "it is at work")
     before = acknowledged(production)
@@ -61,7 +61,7 @@ def test_who_follows_acknowledges_nothing() -> None:
     quorum.rest()
     quorum.cut([first])
     second = quorum.first_leader(quorum.others(first))
-    assert quorum.quorum.replicas[second].application.leads_epoch is None
+    assert quorum.quorum.nodes[second].application.leads_epoch is None
     before = acknowledged(production)
     quorum.write(second, 3)
     quorum.heal()

@@ -13,9 +13,9 @@ def test_full_trace_tells_of_brokers() -> None:
     run_cluster(0, until_event=900, tracer=Tracer(lines.append, full=True))
     text = "\n".join(lines)
     assert lines[0] == HEADING
-    assert "Registration of " in text
-    assert "Heartbeat of " in text
-    assert "Produce " in text
+    assert "BrokerRegistrationRequest " in text
+    assert "BrokerHeartbeatRequest " in text
+    assert "ProduceRequest " in text
 
 
 def test_tracing_does_not_change_the_run() -> None:

@@ -108,14 +108,14 @@ class Commit(ApplicationListener):
     # --- what its clients know ----------------------------------------------------------
 
     def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
-        epoch = self.quorum.replicas[host.node_id].leader.epoch
+        epoch = self.quorum.nodes[host.node_id].leader.epoch
         for value in values:
             self._proposed[value] = host.node_id, host.incarnation, epoch
 
     def applies(self, host: Host, batches: bytes, next_offset: int) -> None:
         """A process acknowledges what it proposed in an epoch that it still leads."""
         process = host.node_id, host.incarnation
-        epoch = self.quorum.replicas[host.node_id].application.leads_epoch
+        epoch = self.quorum.nodes[host.node_id].application.leads_epoch
         for value in values_in(batches):
             self.shown.setdefault(process, []).append(value)
             if self._proposed[value] == (*process, epoch):

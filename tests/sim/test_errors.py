@@ -30,8 +30,7 @@ from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.shrinking import rules_of
 from jepsen_like.sim.chaos.workload_core import Workers
 from jepsen_like.sim.chaos.workload_run import run_plan
-from jepsen_like.sim.logs.logtree import Entry
-from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.logs.logtree import Entry, Tolerance
 from jepsen_like.sim.runs import command
 from jepsen_like.sim.runs.sweep import SweepResult, error_outcome, sweep
 from jepsen_like.sim.time.ending import Ending

@@ -286,7 +286,7 @@ def test_last_turn_of_a_process_is_looked_at_before_it_ends() -> None:
     bench = Bench()
     host = bench.hosts[1]
     running: list[bool] = []
-    host._watch.settled = lambda host, _effects: running.append(host.is_up)  # type: ignore[assignment,method-assign]
+    host._watch.settled = lambda host, _effects: running.append(host.is_up)  # type: ignore[method-assign]
     host.command(lambda _now_ms: bench.cores[1].effects.append(Stop(reason="done", exit_code=0)))
     assert running == [True]
     assert not host.is_up

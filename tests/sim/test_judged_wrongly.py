@@ -20,7 +20,6 @@ from broker.partition.local_log import LocalLog
 from broker.partition.partition import FollowerFetch, FollowerOf, LeaderOf, Partition
 from controller.metadata.changes import encode_changes
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import (
     Client,
     ClientSettings,
@@ -34,7 +33,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import (
     PartitionInvariants,
     _Seen,
 )
-from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key, Watched
 from jepsen_like.sim.assemblies.cluster.liveness import led_as_told
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulation import Simulation
@@ -112,7 +111,7 @@ def test_leader_that_gives_up_in_the_turn_of_a_proposal_is_not_made_to_propose()
     assert leader is not None
     assert leader.leader_id is not None
     host = simulation.quorum.hosts[leader.leader_id - 1]
-    host._turn.add(simulation.quorum.replicas[host.node_id].resign)
+    host._turn.add(simulation.quorum.nodes[host.node_id].resign)
     assert simulation.quorum.leader() == leader, "its turn is to come"
     simulation.quorum.propose()
     assert not simulation.quorum.leads(host.node_id)
@@ -212,7 +211,7 @@ def test_a_request_that_is_late_may_end_a_leadership_in_peace() -> None:
 def test_leader_that_a_late_request_has_removed_is_waited_for() -> None:
     simulation = quiet()
     leader = simulation._leading_host(EVENTS)
-    leader.command(simulation.quorum.replicas[leader.node_id].resign)
+    leader.command(simulation.quorum.nodes[leader.node_id].resign)
     assert simulation.quorum.leader() is None
     simulation._loses_its_leader(EVENTS)
     assert leader.is_up
@@ -223,11 +222,11 @@ def test_removed_voter_that_older_software_led_astray_is_not_waited_for() -> Non
     quorum = simulation.quorum
     leader = quorum.leader()
     assert leader is not None
-    quorum.replicas[4].raft.leader = LeaderAndEpoch(None, leader.epoch + 1)
+    quorum.nodes[4].raft.leader = LeaderAndEpoch(None, leader.epoch + 1)
     assert quorum.leader() is None, "with pre-votes that cannot be"
     quorum.counts.fired("older_release")
     assert quorum.leader() == leader
-    quorum.replicas[1].raft.leader = quorum.replicas[4].leader
+    quorum.nodes[1].raft.leader = quorum.nodes[4].leader
     assert quorum.leader() is None, "the first one votes"
 
 
@@ -454,10 +453,7 @@ def test_high_watermark_of_a_leader_counts_though_its_disk_fails_in_the_same_tur
     failing: list[Host] = []
 
     def settled_unless_it_fails(host: Host, effects: list[Effect]) -> None:
-        if (
-            host is leader
-            and (simulation.quorum.replicas[host.node_id].high_watermark or 0) > before
-        ):
+        if host is leader and (simulation.quorum.nodes[host.node_id].high_watermark or 0) > before:
             failing.append(host)
             with monkeypatch.context() as failed:
                 failed.setattr(host.disk.log(METADATA_LOG), "failed", True)

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.logs.logtree import Tolerance
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer, Observers, tolerated
 from quorum.core.effects import Effect, Event, Request, Stop, StorageFailed, Token, Trace

@@ -25,7 +25,7 @@ def asks_a_leader_that_was_replaced_in_its_sleep(production: Production) -> int:
     scenario = DirectedQuorum(production, voters=3)
     leader = scenario.leader()
     scenario.commits()
-    reader = scenario.quorum.replicas[leader].application.reader
+    reader = scenario.quorum.nodes[leader].application.reader
     host = scenario.host(leader)
     host.command(reader.ask)  # so that there has been a round
     scenario.run(50)

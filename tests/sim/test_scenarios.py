@@ -115,7 +115,7 @@ def test_snapshot_is_fetched_on_from_the_next_leader(seed: int) -> None:
     away = next(node for node in quorum.nodes if node != leader)
     quorum.kill(away)
     quorum.commits(100, within_ms=5000)
-    quorum.quorum.stop_proposing()
+    quorum.quorum.let_propose(False)
     quorum.restart(away)
     quorum.run(10)
     assert quorum.counts["snapshot_received"] == 0, "under way"

@@ -12,19 +12,27 @@ from broker.config import OWNER
 from broker.partition.local_log import LocalLog
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged
 from jepsen_like.sim.assemblies.cluster.cluster_options import (
     Operations,
     draw_cluster_options,
     draw_run,
 )
-from jepsen_like.sim.assemblies.cluster.end import _keeps_acknowledged, _keeps_read, check_end
+from jepsen_like.sim.assemblies.cluster.cluster_run import (
+    _keeps_acknowledged,
+    _keeps_read,
+    check_end,
+)
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import (
     PartitionInvariants,
     _Seen,
 )
-from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL, Deletable, Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import (
+    ALL,
+    Acknowledged,
+    Deletable,
+    Watched,
+)
 from jepsen_like.sim.logs.logtree import Entry, LogTree
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation

@@ -11,9 +11,9 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import SimulatedQuorum
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.chaos.workload_run import stage_of
-from jepsen_like.sim.chaos.workload_stages import Stage
 from jepsen_like.sim.faults.virtual_injectors import injectors
 from jepsen_like.sim.faults.virtual_processes import start_again
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.interception import Interception
 
 PLANS = {
@@ -26,12 +26,12 @@ BACK_MS = 45_000  # for a cluster to be whole again
 EVENTS_MAX = 500_000
 
 
-def known_on(stage: Stage) -> dict[str, Injector]:
+def known_on(stage: AnyAssembly) -> dict[str, Injector]:
     world = stage.world
-    return dict(injectors(stage.site, Interception(world.network, world.deliver, Random(1))))
+    return dict(injectors(stage, Interception(world.network, world.deliver, Random(1))))
 
 
-def becomes_whole(stage: Stage) -> bool:
+def becomes_whole(stage: AnyAssembly) -> bool:
     return stage.world.reaches(lambda: not stage.missing(), BACK_MS, EVENTS_MAX)
 
 
@@ -52,7 +52,7 @@ def test_every_kind_bites_and_heals_or_says_why_not(name: str, kinds: list[str])
     roles = Roles(
         controllers=stage.controllers or stage.brokers,
         brokers=stage.brokers,
-        active_controller=stage.active_controller,
+        active_controller=lambda: stage.active_controller,
         partition_leaders=stage.partition_leaders,
         random=Random(1),
         zookeepers=stage.zookeepers,

@@ -81,7 +81,7 @@ class Interleaving:
 
     def stop(self) -> None:
         if len(up := self.up()) > 1:
-            self.cluster.stop(self.random.choice(up))
+            self.cluster.shut_down(self.random.choice(up))
 
     def restart(self) -> None:
         if down := sorted({*BROKERS} - {*self.up()}):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from controller.zk.zk_metadata import state_path
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
 from tests.sim.zookeeper import Administrator, begin, of, replica

@@ -551,7 +551,7 @@ def test_orderly_stop_moves_leaderships_first(cluster: ZkCluster, is_controller:
     rest = tuple(each for each in (1, 2, 3) if each != leaving)
     admin.create_topic("t", {0: (leaving, *rest), 1: (rest[0], leaving)})
     settled(cluster)
-    cluster.stop(leaving)
+    cluster.shut_down(leaving)
     stood: list[tuple[int, tuple[int, ...]]] = []
 
     def has_moved() -> bool:
@@ -648,7 +648,7 @@ def commands_of_an_orderly_stop(design: Design) -> Counter[tuple[type, int]]:
         return isinstance(body, ControlledShutdownResponse)  # or it leaves before they come
 
     cluster.network.takes = note
-    cluster.stop(leaving)
+    cluster.shut_down(leaving)
     cluster.run(200)
     return seen
 

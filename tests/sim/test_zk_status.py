@@ -96,7 +96,7 @@ def test_status_is_what_zookeeper_says_after_restarts(design: str) -> None:
         observed.administrator.create_topic(topic, {0: (1, 2, 3), 1: (2, 3, 1)})
     observed.rest()
     assert observed.status == observed.truth == (4, 0, 0)
-    for act in (cluster.stop, cluster.restart):
+    for act in (cluster.shut_down, cluster.restart):
         for node_id in cluster.options.brokers:
             act(node_id)
             cluster.run(400)

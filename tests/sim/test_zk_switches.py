@@ -41,7 +41,7 @@ def test_topic_is_created_fails_over_recovers_and_is_deleted(design: Design) -> 
         return all(state is not None and set(state.isr) == {1, 2, 3} for state in states)
 
     cluster.run_until(is_whole)
-    cluster.stop(rest[0])
+    cluster.shut_down(rest[0])
     cluster.run_until(lambda: not cluster.hosts[rest[0]].is_up)
     cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
     cluster.restart(rest[0])

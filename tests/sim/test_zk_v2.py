@@ -145,7 +145,7 @@ def test_orderly_stop_gives_leaderships_up_at_once(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2, 3)})
     settled(cluster)
-    cluster.stop(1)
+    cluster.shut_down(1)
     cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]), ms_max=600)
 
 
@@ -240,7 +240,7 @@ def test_old_state_changes_are_not_obeyed(cluster: ZkCluster) -> None:
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2, 3)})
     settled(cluster)
-    cluster.stop(1)
+    cluster.shut_down(1)
     cluster.run_until(lambda: leaders(cluster, T) in ([2], [3]))
     old = StateChange(
         kind=StateChangeKind.CLOSE_REPLICA, topic="t", partition=0, leader_epoch=0

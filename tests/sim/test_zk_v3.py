@@ -341,7 +341,7 @@ def test_controlled_shutdown_moves_leaderships_and_shrinks_the_isr_first(
     rest = tuple(each for each in (1, 2, 3) if each != leaving)
     admin.create_topic("t", {0: (leaving, *rest)})
     settled(cluster)
-    cluster.stop(leaving)
+    cluster.shut_down(leaving)
 
     def has_moved() -> bool:
         """It may fetch from its successor, and be in sync again, before it is gone."""
@@ -361,7 +361,7 @@ def test_controlled_shutdown_without_another_replica_in_sync_ends_and_names_what
     leaving = next(each for each in (1, 2, 3) if each != cluster.active_controller)
     admin.create_topic("t", {0: (leaving,)})
     settled(cluster)
-    cluster.stop(leaving)
+    cluster.shut_down(leaving)
     cluster.run_until(lambda: not cluster.hosts[leaving].is_up, ms_max=1500)  # three attempts
     told = [describe_trace(trace) for _, node_id, trace in cluster.traces if node_id == leaving]
     assert "controlled-shutdown-given-up leads=1 partitions=t-0" in told

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_metadata import state_path, topic_id_of
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.time.pace import AT_ONCE
@@ -61,6 +61,9 @@ class _Judge:
 
     def refused_position(self, key: Key, offset: int) -> None:
         self._told.refused[key] += 1
+
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        raise AssertionError(f"one batch at a time is in flight: {sequence} of {key}")
 
 
 class Administrator:

@@ -10,7 +10,7 @@ from jepsen_like.scenarios.language.forms import Forms, Misused
 from jepsen_like.scenarios.stage import directed_forms
 from jepsen_like.scenarios.stage.directed_forms import Directed
 from jepsen_like.scenarios.stage.story import logs_table, table
-from jepsen_like.sim.assemblies.cluster.acknowledged import Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Key
 from jepsen_like.sim.world.network import Message
 from wire.batch import data_batch
 from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -13,9 +13,8 @@ from jepsen_like.clients.admin_client import register_write
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.stage.story import Production, Story
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
-from jepsen_like.sim.assemblies.cluster.clients.client import LOST_SEQUENCE
-from jepsen_like.sim.assemblies.cluster.clients.pipelined_client import PipelinedJudge
+from jepsen_like.sim.assemblies.cluster.clients.client import LOST_SEQUENCE, Judge
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.world.host import Host
 from jepsen_like.workloads.metadata_workloads import CONFIG
@@ -84,7 +83,7 @@ class DirectedClients(AskingCore):
     def __init__(
         self,
         production: Production,
-        judge: PipelinedJudge,
+        judge: Judge,
         names: Names,
         story: Story,
         *,

@@ -19,10 +19,10 @@ from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
 from jepsen_like.scenarios.stage.story import Production, Story, led
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.cluster_run import check_end
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.liveness import Convergence, is_ready
 from jepsen_like.sim.assemblies.cluster.nodes import ClusterNode
 from jepsen_like.sim.disks.disk import Disk
@@ -106,8 +106,7 @@ class DirectedCluster:
 
     @property
     def active_controller(self) -> int | None:
-        active = self.cluster.active_controller()
-        return None if active is None else active.config.node_id
+        return self.cluster.active_controller
 
     @property
     def controller(self) -> int:

@@ -91,7 +91,7 @@ class DirectedQuorum(Observer):
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         """Note who leads, when that changes."""
-        node, replica = host.node_id, self.quorum.replicas[host.node_id]
+        node, replica = host.node_id, self.quorum.nodes[host.node_id]
         led = replica.leader.epoch if replica.leads else None
         before = self._led.get(node)
         if led != before:
@@ -105,7 +105,7 @@ class DirectedQuorum(Observer):
         return self.quorum.hosts[node - 1]
 
     def replica(self, node: int) -> SimulatedReplica:
-        return self.quorum.replicas[node]
+        return self.quorum.nodes[node]
 
     @property
     def nodes(self) -> list[int]:
@@ -224,18 +224,18 @@ class DirectedQuorum(Observer):
 
     def rest(self) -> None:
         """Wait until nothing more is written, and all know one log committed."""
-        self.quorum.stop_proposing()
+        self.quorum.let_propose(False)
         self.run(_REST_MS)
 
     def converges(self, within_ms: int = 3000) -> None:
         """Wait until all logs that are up are the same, committed and applied."""
         self._reach("L-EL", lambda: self.quorum.leader() is not None, within_ms, "somebody leads")
-        self.quorum.stop_proposing()
+        self.quorum.let_propose(False)
         before = self.committed
         self.quorum.propose()
         what = "all logs are the same, and committed"
         self.until(lambda: self.quorum.has_converged(above=before), what, within_ms=within_ms)
-        self.quorum.resume_proposing()
+        self.quorum.let_propose(True)
 
     def must_lead_on(self, node: int, epoch: int) -> None:
         """An error if something has deposed it (L-ST)."""
@@ -260,7 +260,7 @@ class DirectedQuorum(Observer):
         if self._production.is_judged:
             self.converges()
         else:
-            self.quorum.stop_proposing()
+            self.quorum.let_propose(False)
             with suppress(EventsSpent):
                 self.run(_WAIT_MS)
         self._clients.ask_leaders()
@@ -271,11 +271,11 @@ class DirectedQuorum(Observer):
 
     def stop_proposing(self) -> None:
         """Applications give their leaders no records."""
-        self.quorum.stop_proposing()
+        self.quorum.let_propose(False)
 
     def resume_proposing(self) -> None:
         """Applications give their leaders records now and then."""
-        self.quorum.resume_proposing()
+        self.quorum.let_propose(True)
 
     def propose(self, node: int) -> None:
         """The node is given a batch, if it takes itself for the leader."""

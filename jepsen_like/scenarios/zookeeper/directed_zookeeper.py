@@ -21,7 +21,7 @@ from jepsen_like.scenarios.settings import ZkSettings
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
@@ -191,7 +191,7 @@ class DirectedZooKeeper(Observer):
     def stop(self, node: int) -> None:
         """Tell the process to end in good order, and do not wait for it."""
         self.note(f"{self.names.of(node)} is told to stop in order")
-        self.cluster.stop(node)
+        self.cluster.shut_down(node)
 
     def wipe(self, node: int) -> None:
         self.note(f"{self.names.of(node)} loses its disk")

@@ -14,7 +14,7 @@ from typing import Protocol
 from jepsen_like.scenarios.cluster.cluster_forms import DirectedPartition
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.stage.story import led
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from wire.zk.znodes import PartitionState

@@ -14,14 +14,7 @@ from jepsen_like.faults.validity import FaultOutcome
 from jepsen_like.histories.history import History, Value, encode_header, encode_op
 from wire.zk.designs import DESIGNS, Design
 
-__all__ = [
-    "ChaosOutcome",
-    "Plan",
-    "digest_of",
-    "plan_as_json",
-    "plan_from_json",
-    "schedule_of",
-]
+__all__ = ["ChaosOutcome", "Plan", "digest_of", "plan_as_json", "plan_from_json", "schedule_of"]
 
 _EVERY = 3  # units between two faults, on the average
 _LASTS = (0.05, 0.5, 2.0, 5.0)  # units

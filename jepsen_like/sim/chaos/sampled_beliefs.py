@@ -13,8 +13,8 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import PartitionState
 from controller.metadata.topics import TopicImage
 from jepsen_like.histories.history import Value, key_of
-from jepsen_like.sim.chaos.workload_core import Recording
-from jepsen_like.sim.chaos.workload_stages import Stage
+from jepsen_like.sim.open_history import Recording
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
 
@@ -28,7 +28,7 @@ class Observers:
 
     def __init__(
         self,
-        stage: Stage,
+        stage: AnyAssembly,
         topics: Sequence[str],
         recording: Recording,
         *,
@@ -49,7 +49,7 @@ class Observers:
 
     def _look(self) -> None:
         for node, host in self._stage.world.nodes.items():
-            image = self._stage.image(node)
+            image = None if host.is_paused else self._stage.image(node)
             decided = () if image is None else self._decided_in(image, node)
             states = _states(decided, self._stage.broker(node)) if decided else {}
             seen = comparable(states, self._design)
@@ -85,17 +85,13 @@ def _states(decided: Sequence[_Decided], broker: Broker | None) -> dict[str, Val
             {
                 "replicas": list(state.replicas),
                 "elr": list(state.eligible_leader_replicas),
-                **_marks(broker, topic, index, state.leader_epoch),
+                # A broker says how far its own replica has come; a controller has none.
+                **(
+                    replica_marks(broker.replicas, topic, index, state.leader_epoch)
+                    if broker
+                    else {}
+                ),
             },
         ]
         for topic, index, state in decided
     }
-
-
-def _marks(
-    broker: Broker | None, topic: TopicImage, index: int, leader_epoch: int
-) -> Mapping[str, Value]:
-    """A broker says how far its own replica has come; a controller has none."""
-    if broker is None:
-        return {}
-    return replica_marks(broker.replicas, topic, index, leader_epoch)

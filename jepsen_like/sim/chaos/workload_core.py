@@ -9,13 +9,13 @@ The clients' work comes in steps (`jepsen_like.clients.steps`), which are carrie
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from jepsen_like.clients.steps import Ask, Clock, Pause, Steps
-from jepsen_like.histories.history import Kind, Op
+from jepsen_like.histories.history import Kind
 from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
-from jepsen_like.sim.time.virtual_time import VirtualTime
+from jepsen_like.sim.open_history import Recording
 from jepsen_like.workloads.workload import (
     Done,
     Wish,
@@ -26,7 +26,7 @@ from jepsen_like.workloads.workload import (
 )
 from quorum.core.effects import Event
 
-__all__ = ["OpenClient", "Performs", "Recording", "Workers"]
+__all__ = ["OpenClient", "Performs", "Workers"]
 
 _NOTHING_TO_DO_MS = 5
 _AGAIN_MS = 50  # before a final wish is done once more
@@ -34,28 +34,6 @@ _AGAIN_MS = 50  # before a final wish is done once more
 
 Performs = Callable[[Wish], Steps[Done]]
 OpenClient = Callable[[int, Clock], Performs]  # by process
-
-
-class Recording:
-    """The history of a simulated run while it goes on."""
-
-    def __init__(self, world: VirtualTime) -> None:
-        self.ops: list[Op] = []
-        self._world = world
-        self._began_us = world.now_us
-
-    def begin(self) -> None:
-        """The time of the history begins now."""
-        assert not self.ops, len(self.ops)
-        self._began_us = self._world.now_us
-
-    def now_ms(self) -> int:
-        return (self._world.now_us - self._began_us) // 1000
-
-    def enter(self, op: Op) -> Op:
-        time_ns = (self._world.now_us - self._began_us) * 1000
-        self.ops.append(replace(op, index=len(self.ops), time_ns=time_ns))
-        return self.ops[-1]
 
 
 @dataclass(slots=True)

@@ -23,27 +23,21 @@ from jepsen_like.faults.nemesis import Nemesis, Roles
 from jepsen_like.faults.validity import Figures, operations_during, why_void
 from jepsen_like.histories.history import Header, History, Kind, Op
 from jepsen_like.planted.every_bug import planted
-from jepsen_like.sim.chaos.ensemble_stage import EnsembleStage
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, digest_of, schedule_of
 from jepsen_like.sim.chaos.sampled_beliefs import Observers
-from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Recording, Workers
-from jepsen_like.sim.chaos.workload_stages import ClusterStage, RegisterQuorum, Stage
+from jepsen_like.sim.chaos.workload_core import OpenClient, Performs, Workers
+from jepsen_like.sim.chaos.workload_stages import ClusterStage, EnsembleStage, RegisterQuorum
 from jepsen_like.sim.faults.virtual_injectors import injectors
+from jepsen_like.sim.open_history import Recording
 from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, ending_of, error_ending
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.client_releases import NEWEST, draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.workloads.registry import WORKLOADS
-from jepsen_like.workloads.workload import (
-    Done,
-    NewTopic,
-    Wish,
-    Workload,
-    WorkloadOptions,
-    deed,
-)
+from jepsen_like.workloads.workload import Done, NewTopic, Wish, Workload, WorkloadOptions, deed
 
 __all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
 
@@ -101,7 +95,7 @@ class _Run:
         self._stage = stage_of(plan)
         self._world = self._stage.world
         self._workload = workload_of(plan, self._stage)
-        self._recording = Recording(self._world)
+        self._recording = Recording(now_us=lambda: self._world.now_us)
         open_client = client_opener(plan, self._stage)
         self._workers = Workers(self._workload, open_client, self._recording)
         self._workers.operations_max = plan.operations_max
@@ -112,11 +106,11 @@ class _Run:
         self._messages = Interception(world.network, world.deliver, world.fork("rules"))
         self._nemesis = Nemesis(
             self._schedule,
-            injectors=injectors(self._stage.site, self._messages),
+            injectors=injectors(self._stage, self._messages),
             roles=Roles(
                 controllers=self._stage.controllers or self._stage.brokers,
                 brokers=self._stage.brokers,
-                active_controller=self._stage.active_controller,
+                active_controller=lambda: self._stage.active_controller,
                 partition_leaders=self._stage.partition_leaders,
                 random=self._world.fork("roles"),
                 zookeepers=self._stage.zookeepers,
@@ -186,7 +180,7 @@ class _Run:
         if not topics:
             return
         maker = _TopicMaker(topics, self._stage.brokers[0], self._plan.timeout_ms)
-        setup = Workers(maker, lambda _process, _clock: maker.perform, Recording(self._world))
+        setup = Workers(maker, lambda _process, _clock: maker.perform, Recording())
         host = self._world.add_client(setup)
         host.start()
         setup.works = True
@@ -238,10 +232,9 @@ class _Run:
 
     def _run_until(self, missing: Callable[[], str], bound_ms: int) -> str:
         """What is still missing when the time is up; "" if nothing is."""
-        end_us = self._world.now_us + bound_ms * 1000
-        while (why := missing()) and self._world.now_us < end_us:
-            self._run_ms(_LOOK_MS)
-        return why
+        return self._world.wait_for(
+            missing, bound_ms, events_max=_EVENTS_MAX, every_us=_LOOK_MS * 1000
+        )
 
     def _reach(self, problem: str, missing: Callable[[], str], bound_ms: int) -> None:
         why = self._run_until(missing, bound_ms)
@@ -331,13 +324,13 @@ def start_nemesis(nemesis: Nemesis, world: VirtualTime) -> None:
     play()
 
 
-def stage_of(plan: Plan) -> Stage:
+def stage_of(plan: Plan) -> AnyAssembly:
     if plan.zookeeper_design is not None:
         return EnsembleStage(plan, plan.zookeeper_design)
     return RegisterQuorum(plan) if plan.workload in _QUORUM_WORKLOADS else ClusterStage(plan)
 
 
-def workload_of(plan: Plan, stage: Stage) -> Workload:
+def workload_of(plan: Plan, stage: AnyAssembly) -> Workload:
     options = WorkloadOptions(
         seed=plan.seed,
         brokers=stage.brokers,
@@ -351,7 +344,7 @@ def workload_of(plan: Plan, stage: Stage) -> Workload:
     return WORKLOADS[plan.workload](options)
 
 
-def client_opener(plan: Plan, stage: Stage) -> OpenClient:
+def client_opener(plan: Plan, stage: AnyAssembly) -> OpenClient:
     share = stage.world.fork("releases of clients").choice(_OLDER_SHARES)
 
     def open_client(process: int, clock: Clock) -> Performs:

@@ -1,16 +1,13 @@
-"""The stages of simulated runs: a whole cluster, registers, or a design on ZooKeeper.
+"""The assemblies of simulated chaos runs: whole clusters, registers, and the designs on ZooKeeper.
 
-A stage knows the roles of its nodes, and what is missing before it is whole again. It knows nothing
-of faults and clients. Time-outs are multiples of the plan's `unit_ms`, an election's; 500 makes
-those of a local cluster.
+Time-outs are multiples of the plan's `unit_ms`, an election's; 500 makes those of a local cluster.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from broker.broker import Broker
-from controller.metadata.image import MetadataImage
-from jepsen_like.faults.fault import Injector, cannot
+from broker.zk.by_replicas.held import ReplicaSettings
+from jepsen_like.faults.fault import Course, Fault, Injector, cannot, in_force
+from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_faults import StaleBrokers
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
@@ -19,23 +16,28 @@ from jepsen_like.sim.assemblies.cluster.liveness import (
     controller_is_active,
     in_sync,
 )
+from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster, ZkOptions
+from jepsen_like.sim.assemblies.designs.zk_invariants import ZkInvariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
-from jepsen_like.sim.assemblies.quorum.simulated_quorum import start_raft
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import start_raft, world_of
 from jepsen_like.sim.chaos.plan import Plan
 from jepsen_like.sim.disks.node_disk import DiskFaults
-from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.ensemble.zk_state import partition_state, topics_in
+from jepsen_like.sim.logs.running_replica import RunningReplica
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
-from jepsen_like.sim.world.world import Digest, World
 from quorum.core.effects import Core
 from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
-from quorum.node.member import Member
 from quorum.node.register import Register
 from quorum.raft.config import SnapshotSettings
-from quorum.raft.raft_node import RaftNode
-from quorum.raft.roles import Leader
+from wire.zk import paths
+from wire.zk.control_rpc import TopicPartition
+from wire.zk.designs import Design
+from wire.zk.znodes import TopicAssignment, decode_epoch
 
-__all__ = ["LINKS", "ClusterStage", "RegisterQuorum", "Stage"]
+__all__ = ["LINKS", "ClusterStage", "EnsembleStage", "RegisterQuorum", "ZooKeepers"]
+
 
 LINKS = LinkFaults(delay_us_min=100, delay_us_mean=400)
 
@@ -77,152 +79,169 @@ def _cluster_options(plan: Plan) -> ClusterOptions:
     )
 
 
-class Stage(ABC):
-    """An assembly that chaos runs on: its `World` has the network, the hosts and the observers."""
-
-    world: World
-    digest: Digest
-    controllers: Sequence[int] = ()
-    brokers: Sequence[int] = ()
-    zookeepers: Sequence[int] = ()  # servers of ZooKeeper, as faults name them
-
-    @property
-    @abstractmethod
-    def site(self) -> Site:
-        """As injectors of faults see it."""
-
-    @abstractmethod
-    def missing(self) -> str:
-        """What is not whole yet, for people; "" if nothing is missing."""
-
-    @abstractmethod
-    def active_controller(self) -> int | None: ...
-
-    @property
-    @abstractmethod
-    def epoch(self) -> int:
-        """The newest of the metadata log that a running node knows."""
-
-    def partition_leaders(self) -> set[int]:
-        """The leaders of the workload's partitions, as brokers believe."""
-        return set()
-
-    def image(self, node: int) -> MetadataImage | None:
-        """What the node knows to be committed; None if it cannot say so now."""
-        broker = self.broker(node)
-        return None if broker is None else broker.cluster.image
-
-    def broker(self, node: int) -> Broker | None:
-        """None if there is none, or it cannot say anything now."""
-        return None
-
-
-class ClusterStage(Stage):
+class ClusterStage(Cluster):
     """Controllers and brokers."""
 
     def __init__(self, plan: Plan) -> None:
-        options = _cluster_options(plan)
-        self.cluster = Cluster(plan.seed, options, is_judged=plan.judges_invariants)
-        self.world, self.digest = self.cluster.world, self.cluster.digest
-        self.controllers, self.brokers = options.controllers, options.brokers
-        self._nodes = self.world.nodes
-        self.world.observe(StaleBrokers(self.cluster))
-
-    @property
-    def site(self) -> Site:
-        return self.cluster
+        super().__init__(plan.seed, _cluster_options(plan), is_judged=plan.judges_invariants)
+        self.world.observe(StaleBrokers(self))
 
     def missing(self) -> str:
-        cluster = self.cluster
-        return controller_is_active(cluster) or brokers_are_up(cluster) or in_sync(cluster)
-
-    def active_controller(self) -> int | None:
-        controller = self.cluster.active_controller()
-        return None if controller is None else controller.config.node_id
-
-    @property
-    def epoch(self) -> int:
-        running = (node for node, host in self._nodes.items() if host.is_up)
-        return max((self.cluster.nodes[node].leader.epoch for node in running), default=0)
-
-    def image(self, node: int) -> MetadataImage | None:
-        if not self._nodes[node].is_up or self._nodes[node].is_paused:
-            return None
-        controller = self.cluster.nodes[node].controller
-        return super().image(node) if controller is None else controller.image
-
-    def broker(self, node: int) -> Broker | None:
-        return None if self._nodes[node].is_paused else self.cluster.broker(node)
-
-    def partition_leaders(self) -> set[int]:
-        running = {node: self.cluster.broker(node) for node in self.brokers}
-        return {
-            node for node, broker in running.items() if broker is not None and len(broker.leaders)
-        }
+        return controller_is_active(self) or brokers_are_up(self) or in_sync(self)
 
 
-class RegisterQuorum(Stage):
-    """Voters whose only application is the plain register (`quorum.node.register`): a `Stage`, and
-    its `Site`.
+class RegisterQuorum(Assembly[RunningReplica]):
+    """Voters whose only application is the plain register (`quorum.node.register`).
 
     Nothing is judged here but by the history of its clients.
     """
 
-    keeps_power: Collection[int] = ()
     injectors: Mapping[str, Injector] = {
         "wipe": cannot("voters are known by their id alone: without its disk, one could vote twice")
     }
 
     def __init__(self, plan: Plan) -> None:
-        self._options = _quorum_options(plan, 0)
-        links, disks = self._options.links, self._options.disks
-        self.world = World(plan.seed, links=links, disks=disks, is_judged=False)
-        self.controllers = range(1, plan.controllers + 1)
-        self._rafts: dict[int, RaftNode] = {}
-        self._members: dict[int, Member] = {}
-        self.digest = Digest(self.world, lambda host: (self._rafts[host.node_id].end_offset,))
-        self.world.observe(self.digest)
+        self._options = options = _quorum_options(plan, 0)
+        world = world_of(plan.seed, options, is_judged=False)
+        super().__init__(world, lambda host: (self.nodes[host.node_id].end_offset,))
+        self.controllers = options.controllers
         for node_id in self.controllers:
-            self.world.add(node_id, self._start_core)
+            world.add(node_id, self._start_core)
 
     def _start_core(self, host: Host) -> Core:
         raft = start_raft(host, self._options, self.world, ConfirmingRaftNode)
         applications = {"register": Register(raft)}
         member = ConfirmingMember(raft, applications, snapshots=self._options.snapshots)
-        self._rafts[host.node_id], self._members[host.node_id] = raft, member
+        self.nodes[host.node_id] = RunningReplica(raft=raft, member=member)
         return member
 
     @property
-    def site(self) -> Site:
-        return self
-
-    @property
-    def _running(self) -> list[RaftNode]:
-        return [raft for node, raft in self._rafts.items() if self.world.nodes[node].is_up]
+    def _running(self) -> dict[int, RunningReplica]:
+        return {node: each for node, each in self.nodes.items() if self.world.nodes[node].is_up}
 
     def missing(self) -> str:
-        down = [node for node, host in self.world.nodes.items() if not host.is_up]
-        if down:
+        running = self._running
+        if down := [node for node in self.controllers if node not in running]:
             return f"down: {down}"
-        told = {raft.leader for raft in self._running}
+        told = {replica.leader for replica in running.values()}
         is_agreed = len(told) == 1 and told.pop().leader_id is not None
         return "" if is_agreed else "nobody leads that all know"
 
+    @property
     def active_controller(self) -> int | None:
         """The newest leader."""
-        leading = [raft for raft in self._running if isinstance(raft.role, Leader)]
-        newest = max(leading, key=lambda raft: raft.role.epoch, default=None)
-        return None if newest is None else newest.replica.node_id
+        epochs = {node: each.leader.epoch for node, each in self._running.items() if each.leads}
+        return max(epochs, key=epochs.__getitem__, default=None)
 
     @property
     def epoch(self) -> int:
-        return max((raft.leader.epoch for raft in self._running), default=0)
+        return max((replica.leader.epoch for replica in self._running.values()), default=0)
 
-    def shut_down(self, node: int) -> None:
-        self.world.nodes[node].command(self._members[node].shut_down)
 
-    def resign(self, node: int) -> None:
-        self.world.nodes[node].command(self._rafts[node].resign)
+class ZooKeepers:
+    """Faults of the ensemble: a server dies, and is started again; brokers find no way to any.
 
-    def wipe(self, node: int) -> None:
-        raise AssertionError(self.injectors["wipe"].why_not)
+    The second is what ends sessions while brokers go on talking to each other and to clients. What
+    the proof says was done: the ensemble has no message that could be lost without it.
+    """
+
+    def __init__(self, cluster: ZkCluster) -> None:
+        self._cluster = cluster
+
+    @property
+    def kinds(self) -> Mapping[str, Injector]:
+        return {
+            "kill-zookeeper": Injector(self.kill),
+            "cut-zookeeper": Injector(self.cut),
+            "cut-controllers": cannot("no node is a controller alone"),
+            "resign": cannot("a controller keeps its role as long as its session"),
+            "wipe": cannot("the designs on ZooKeeper rely on replicas that keep what they have"),
+        }
+
+    @in_force
+    def kill(self, fault: Fault, targets: Sequence[int]) -> Course:
+        ensemble = self._cluster.ensemble
+        numbers = [node - FIRST_ZOOKEEPER + 1 for node in targets]
+        died = [number for number in numbers if ensemble.servers[number].is_up]
+        for number in died:
+            ensemble.kill(number)
+        yield targets
+        for number in died:
+            if not ensemble.servers[number].is_up:
+                ensemble.restart(number)
+        return [f"ZooKeeper {number} died" for number in died]
+
+    @in_force
+    def cut(self, fault: Fault, targets: Sequence[int]) -> Course:
+        hosts = self._cluster.hosts
+        cut = {node: hosts[node].incarnation for node in targets if hosts[node].is_up}
+        for node in cut:
+            self._cluster.cut_session(node)
+        yield targets
+        for node, incarnation in cut.items():
+            if hosts[node].is_up and hosts[node].incarnation == incarnation:
+                self._cluster.heal_session(node)
+        return [f"node {node} found no way to ZooKeeper" for node in cut]
+
+
+def _options(plan: Plan, design: Design) -> ZkOptions:
+    unit_ms = plan.unit_ms
+    return ZkOptions(
+        design=design,
+        brokers=tuple(range(1, plan.brokers + 1)),
+        zookeepers=plan.zookeepers,
+        session_timeout_ms=4 * unit_ms,
+        lag_time_max_ms=6 * unit_ms,
+        agent_wake_ms=4 * unit_ms,
+        ack_timeout_ms=6 * unit_ms,
+        of_replicas=ReplicaSettings(election_wait_ms=2 * unit_ms, keep_in_sync_ms=6 * unit_ms),
+        links=LINKS,
+        disks=DiskFaults(sync_us_min=100, sync_us_mean=plan.sync_us),
+        judges_logs=plan.judges_invariants,
+    )
+
+
+class EnsembleStage(ZkCluster):
+    """Every broker may be the controller."""
+
+    def __init__(self, plan: Plan, design: Design) -> None:
+        super().__init__(plan.seed, _options(plan, design))
+        self.design = design
+        self.zookeepers = tuple(FIRST_ZOOKEEPER + each for each in range(plan.zookeepers))
+        self.injectors = ZooKeepers(self).kinds
+        if plan.judges_invariants:
+            self.world.observe(ZkInvariants(self))
+
+    def missing(self) -> str:
+        for node in self.brokers:
+            broker = self.broker(node)
+            if broker is None or not broker.serves_clients:
+                return f"broker {node} does not serve"
+        if self.design.has_controller and self.active_controller is None:
+            return "nobody is the controller"
+        return next(self._incomplete(), "")
+
+    def _incomplete(self) -> Iterator[str]:
+        for of, replicas in self._assigned():
+            state = partition_state(self.design, of, self.ensemble.data)
+            if state is None or state.leader < 0:
+                yield f"{of} has no leader"
+            elif not self._leads(state.leader, of):
+                yield f"{of}: {state.leader} does not know that it leads"
+            elif set(state.isr) != set(replicas):
+                yield f"{of}: {state.isr} of {replicas} are in sync"
+
+    def _assigned(self) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+        for topic, node in topics_in(self.ensemble.tree).items():
+            for partition, replicas in TopicAssignment.decode(node.data).partitions.items():
+                yield TopicPartition(topic, partition), replicas
+
+    def _leads(self, node: int, of: TopicPartition) -> bool:
+        running = self.node(node) if node in self.brokers else None
+        return running is not None and running.leads(of)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the controllers; 0 where there are none."""
+        data = self.ensemble.data(paths.CONTROLLER_EPOCH)
+        return 0 if data is None else decode_epoch(data)

@@ -17,7 +17,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.data_directories import DataDirectories
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.logs.stored_log import StoredLog, WriteEffect
+from jepsen_like.sim.logs.stored_log import StoredLog, WriteEffect, new_log
 from jepsen_like.sim.logs.stored_snapshots import is_whole
 from jepsen_like.sim.time.virtual_time import Action, VirtualTime
 from quorum.core.effects import (
@@ -53,7 +53,7 @@ from quorum.core.storage import METADATA_LOG, SnapshotEffect, StorageEffect
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "nobody"]
 
 _UNASKED = Token("broker", 0)  # nobody waits for it
 
@@ -85,13 +85,13 @@ class Disk:
         self._inline_share = self._inline.choice((0.0, 0.5, 1.0))
         self._counts = counts
         self._tree_of = tree_of
-        self._deliver: Callable[[Event], None] = _nobody
+        self._deliver: Callable[[Event], None] = nobody
         self._failures: list[Event] = []  # of the effects performed since the last look
         self._has_written = False  # something that no sync that has begun covers
         self._life = 0  # completions of an earlier process are dropped
         self.held_reads: dict[str, list[Event]] = {}  # by log: a script says when they are answered
         self._read_done_us = 0
-        self._busy_until_us = 0
+        self.busy_until_us = 0  # all that is under way: a sync that is slow stays so
 
     def attach(self, deliver: Callable[[Event], None]) -> None:
         """A new process runs on this disk and gets its completions."""
@@ -101,12 +101,8 @@ class Disk:
         """What the process has written, and what it was promised to be durable."""
         stored = self.logs.get(name)
         if stored is None:
-            stored = self.logs[name] = StoredLog(
-                tree=self._tree_of(name, topic_id),
-                topic_id=topic_id,
-                has_snapshots=name == METADATA_LOG,
-                segment_batches=self.faults.segment_batches,
-            )
+            stored = self.logs[name] = new_log(self._tree_of, name, topic_id)
+            stored.segment_batches = self.faults.segment_batches
         return stored
 
     def recover(self, name: str, topic_id: UUID = ZERO_UUID) -> tuple[LogState, ElectionState]:
@@ -117,9 +113,9 @@ class Disk:
     def crash(self, *, power_loss: bool) -> None:
         self._life += 1
         self.held_reads.clear()
-        self._deliver = _nobody
+        self._deliver = nobody
         self._read_done_us = 0
-        self._busy_until_us = 0
+        self.busy_until_us = 0
         self._failures.clear()
         for stored in self.logs.values():
             tear = self._random.random() < self.faults.torn_write
@@ -139,7 +135,7 @@ class Disk:
 
     def wipe_partitions(self) -> None:
         """All of them are lost, while no process runs."""
-        assert self._deliver is _nobody, "a process runs on this disk"
+        assert self._deliver is nobody, "a process runs on this disk"
         for log in [log for log in self.logs if log != METADATA_LOG]:
             del self.logs[log]
         self.high_watermarks.clear()
@@ -147,7 +143,7 @@ class Disk:
 
     def wipe(self) -> None:
         """Everything on it is lost, while no process runs."""
-        assert self._deliver is _nobody, "a process runs on this disk"
+        assert self._deliver is nobody, "a process runs on this disk"
         self.logs.clear()
         self.high_watermarks.clear()
         self.directories.clear()
@@ -164,11 +160,6 @@ class Disk:
     def format(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
         """Leave a first snapshot of the metadata log on an empty disk."""
         self.log(METADATA_LOG, METADATA_TOPIC_ID).snapshots.whole[snapshot_id] = content
-
-    @property
-    def busy_until_us(self) -> int:
-        """When all that is under way will have ended: a sync that is slow stays so."""
-        return self._busy_until_us
 
     # --- effects ------------------------------------------------------------------------
 
@@ -202,7 +193,7 @@ class Disk:
         self.directories.unreadable.add(directory_id)
         life = self._life
         for name in self.directories.logs_in(directory_id):
-            if life == self._life and self._deliver is not _nobody:  # it may end there
+            if life == self._life and self._deliver is not nobody:  # it may end there
                 self._deliver(_lost(name, _UNASKED, directory_id))
 
     def _refuse(self, effect: StorageEffect, directory_id: UUID) -> None:
@@ -212,8 +203,6 @@ class Disk:
                 self._failures.append(_lost(effect.log, effect.token, directory_id))
             case OpenLog() | Read() | FindTimestamp() | Trim() | Retain():
                 self._later(0, _lost(effect.log, effect.token, directory_id))
-            case _:
-                pass
 
     def _perform_on(
         self,
@@ -383,8 +372,7 @@ class Disk:
     # --- time ---------------------------------------------------------------------------
 
     def _sync_us(self) -> int:
-        extra = self._random.expovariate(1 / self.faults.sync_us_mean)
-        return self.faults.sync_us_min + int(extra)
+        return self.faults.draw_sync_us(self._random)
 
     def _snapshot_us(self) -> int:
         return self._sync_us() * self.faults.snapshot_syncs
@@ -413,7 +401,7 @@ class Disk:
             if life == self._life:
                 action()
 
-        self._busy_until_us = max(self._busy_until_us, self._world.now_us + delay_us)
+        self.busy_until_us = max(self.busy_until_us, self._world.now_us + delay_us)
         self._world.after(delay_us, due)
 
 
@@ -426,5 +414,5 @@ def _lost(log: str, token: Token, directory_id: UUID) -> StorageFailed:
     return StorageFailed(log=log, token=token, reason=reason, directory_id=directory_id)
 
 
-def _nobody(event: Event) -> None:
+def nobody(event: Event) -> None:
     raise AssertionError(f"a disk without a process has nobody to tell {event}")

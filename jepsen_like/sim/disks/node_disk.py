@@ -1,6 +1,7 @@
 """The faults that a node's disk may have."""
 
 from dataclasses import dataclass
+from random import Random
 
 __all__ = ["DiskFaults"]
 
@@ -21,3 +22,7 @@ class DiskFaults:
     short_read: float = 0.0  # of a snapshot: fewer bytes than were asked for
     segment_batches: int = 1  # batches in a segment: only whole ones are trimmed
     snapshot_syncs: int = 1  # how many syncs' time it takes to write a snapshot
+
+    def draw_sync_us(self, random: Random) -> int:
+        """How long one sync takes."""
+        return self.sync_us_min + int(random.expovariate(1 / self.sync_us_mean))

@@ -19,22 +19,13 @@ Opening a log makes what was found of it durable.
 from collections.abc import Callable
 from uuid import UUID
 
-from jepsen_like.sim.disks.promises import possible_last, promised, settle
+from jepsen_like.sim.disks.promises import content_of, possible_last, promised, settle
 from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.logs.stored_log import StoredLog, new_log
 from jepsen_like.sim.violation import Violation
-from quorum.core.effects import (
-    Append,
-    LogState,
-    Opened,
-    OpenLog,
-    Read,
-    ReadDone,
-    Token,
-    Trimmed,
-)
+from quorum.core.effects import Append, LogState, Opened, OpenLog, Read, ReadDone, Token, Trimmed
 from quorum.core.producers import ProducerBatch, ProducerEntry, observe
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
@@ -90,8 +81,7 @@ class PartitionLedgers:
                 self._found(state, known, records, lost=lost)
 
     def _new(self, name: str, topic_id: UUID) -> StoredLog:
-        tree = self._tree_of(name, topic_id)
-        stored = self._logs[name] = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=False)
+        stored = self._logs[name] = new_log(self._tree_of, name, topic_id)
         return stored
 
     def _is_missing(self, name: str, *, lost: bool) -> None:
@@ -140,8 +130,6 @@ class PartitionLedgers:
                 self._logs[name].trim(start_offset)
             case ReadDone(log=name, records=records) if name in self._logs and name != METADATA_LOG:
                 _is_read(self._logs[name], records)
-            case _:
-                pass
 
     def _is_opened(self, state: LogState) -> None:
         stored = self._logs.get(state.log)
@@ -241,17 +229,9 @@ def _starts_where_it_was_moved(state: LogState, stored: StoredLog) -> None:
 
 
 def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
-    """Raises D-DIV or D-ONE if no log may look like that. A log may start within a batch."""
-    if not records:
-        start, last = OffsetAndEpoch(state.start_offset, -1), stored.written.last
-        if last is None or last.next_offset != start.offset:  # what it stands behind is not known
-            last = stored.tree.latest_before(start.offset)
-        return Content([], last, start)
-    entries = stored.tree.extend(None, records)
-    content = Content(entries, entries[0].parent, OffsetAndEpoch(entries[0].base_offset, -1))
-    starts_there = entries[0].base_offset <= state.start_offset < entries[0].next_offset
-    if not starts_there or content.end_offset != state.end_offset:
-        raise Violation("S-DU", f"{state} is said of a log with {entries[0]} to {entries[-1]}")
-    for entry in entries:
-        entry.is_public = True
-    return content
+    if records:
+        return content_of(stored, state, records)
+    start, last = OffsetAndEpoch(state.start_offset, -1), stored.written.last
+    if last is None or last.next_offset != start.offset:  # what it stands behind is not known
+        last = stored.tree.latest_before(start.offset)
+    return Content([], last, start)

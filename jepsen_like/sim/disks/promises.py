@@ -29,7 +29,7 @@ from quorum.core.effects import (
 )
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
 
-__all__ = ["found", "possible_last", "promise", "promised", "settle"]
+__all__ = ["content_of", "found", "possible_last", "promise", "promised", "settle"]
 
 
 def promise(stored: StoredLog, token: Token) -> None:
@@ -68,7 +68,12 @@ def found(
     snapshots: Mapping[OffsetAndEpoch, bytes],
 ) -> None:
     """A process has recovered this, and nothing else will be asked of the log's past."""
-    content = _content_of(stored, state, records)
+    if records:
+        content = content_of(stored, state, records)
+    elif state.start_offset:
+        content = stored.anew(OffsetAndEpoch(state.start_offset, state.last_epoch))
+    else:
+        content = Content([])
     _has_records(stored, content, snapshots)
     _has_election(stored, election)
     _has_snapshots(stored, content.start_offset, snapshots)
@@ -78,19 +83,19 @@ def found(
     stored.snapshots.whole = dict(snapshots)
 
 
-def _content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
-    """Raises R-LM or R-UE if no log may look like that."""
-    if not records:
-        if state.start_offset == 0:
-            return Content([])
-        return stored.anew(OffsetAndEpoch(state.start_offset, state.last_epoch))
+def content_of(stored: StoredLog, state: LogState, records: bytes) -> Content:
+    """What a start has read, of a log that is not empty. Raises what its tree does if no log may
+    look like that. A log of a partition, without snapshots, may start within a batch."""
     entries = stored.tree.extend(None, records)
-    content = Content(entries, entries[0].parent)
-    if (content.start_offset, content.end_offset) != (state.start_offset, state.end_offset):
-        raise Violation("S-DU", f"{state} is said of a log with {entries[0]} to {entries[-1]}")
+    first, last = entries[0], entries[-1]
+    start = None if stored.has_snapshots else OffsetAndEpoch(first.base_offset, -1)
+    starts = range(first.base_offset, first.next_offset)
+    starts = starts[:1] if stored.has_snapshots else starts
+    if state.start_offset not in starts or last.next_offset != state.end_offset:
+        raise Violation("S-DU", f"{state} is said of a log with {first} to {last}")
     for entry in entries:
         entry.is_public = True
-    return content
+    return Content(entries, first.parent, start)
 
 
 def _has_records(
@@ -115,8 +120,6 @@ def promised(stored: StoredLog) -> Content:
                 content.truncate(end_offset)
             case ResetLog():
                 return Content([])
-            case _:
-                pass
     return content
 
 

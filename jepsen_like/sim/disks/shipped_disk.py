@@ -18,15 +18,14 @@ from typing import TypeVar
 from uuid import UUID
 
 from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disks.data_directories import DataDirectories
-from jepsen_like.sim.disks.disk import Disk
+from jepsen_like.sim.disks.disk import Disk, nobody
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, read_all
 from jepsen_like.sim.disks.promises import found, promise
 from jepsen_like.sim.disks.virtual_files import Died, VirtualFiles
 from jepsen_like.sim.disks.world_workers import QueuedWorkers, WorldWorkers
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.logs.stored_log import StoredLog
+from jepsen_like.sim.logs.stored_log import StoredLog, new_log
 from jepsen_like.sim.logs.stored_snapshots import snapshot_file
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Violation
@@ -95,14 +94,14 @@ class ShippedDisk:
         faults: DiskFaults,
         options: FileOptions,
         tree_of: Callable[[str, UUID], LogTree],
-        partitions: Disk | None = None,
+        beside: Disk,
     ) -> None:
-        """`partitions`: where the logs of partitions lie, and what brokers save beside them."""
-        self._partitions = partitions
+        """`beside`: where the logs of partitions lie, unless they lie here, and what brokers save
+        with them."""
+        self._beside = beside
         self._logs: dict[str, StoredLog] = {}  # those that lie here
-        self.logs = self._logs if partitions is None else partitions.logs
-        self.high_watermarks = {} if partitions is None else partitions.high_watermarks
-        self.directories = DataDirectories() if partitions is None else partitions.directories
+        self.logs = self._logs if options.holds_partitions else beside.logs
+        self.high_watermarks, self.directories = beside.high_watermarks, beside.directories
         self.generation = 0
         self.is_damaged = False
         self.saved: Callable[[str, ElectionState], None] = lambda _log, _election: None
@@ -113,7 +112,7 @@ class ShippedDisk:
         self._faults = faults
         self._options = options
         self._tree_of = tree_of
-        self._deliver: Callable[[Event], None] = _nobody
+        self._deliver: Callable[[Event], None] = nobody
         self._files = self._empty_files()
         self._workers: WorldWorkers | None = None
         self._storage: FileStorage | None = None
@@ -139,22 +138,19 @@ class ShippedDisk:
 
     @faults.setter
     def faults(self, faults: DiskFaults) -> None:
-        self._faults = self._files.faults = faults
-        if self._partitions is not None:
-            self._partitions.faults = faults
+        self._faults = self._files.faults = self._beside.faults = faults
 
     @property
     def syncs(self) -> int:
-        return self._files.syncs + (0 if self._partitions is None else self._partitions.syncs)
+        return self._files.syncs + self._beside.syncs
 
     @property
     def busy_until_us(self) -> int:
-        beside_us = 0 if self._partitions is None else self._partitions.busy_until_us
-        return max(beside_us, 0 if self._workers is None else self._workers.busy_until_us)
+        own_us = 0 if self._workers is None else self._workers.busy_until_us
+        return max(own_us, self._beside.busy_until_us)
 
     def _sync_us(self) -> int:
-        extra = self._random.expovariate(1 / self._faults.sync_us_mean)
-        return self._faults.sync_us_min + int(extra)
+        return self._faults.draw_sync_us(self._random)
 
     def _job_us(self, pool: Pool) -> int:
         return self._sync_us() * (self._faults.snapshot_syncs if pool is Pool.SNAPSHOT else 1)
@@ -163,21 +159,19 @@ class ShippedDisk:
 
     def attach(self, deliver: Callable[[Event], None]) -> None:
         self._deliver = deliver
-        if self._partitions is not None:
-            self._partitions.attach(deliver)
+        self._beside.attach(deliver)
 
     def log(self, name: str, topic_id: UUID = ZERO_UUID) -> StoredLog:
-        is_metadata = name == METADATA_LOG
-        if self._partitions is not None and not is_metadata:
-            return self._partitions.log(name, topic_id)
-        assert is_metadata or self._options.holds_partitions, name
+        if not self._lies_here(name):
+            return self._beside.log(name, topic_id)
         stored = self._logs.get(name)
         if stored is None:
-            topic_id = METADATA_TOPIC_ID if is_metadata else topic_id
-            tree = self._tree_of(name, topic_id)
-            stored = StoredLog(tree=tree, topic_id=topic_id, has_snapshots=is_metadata)
-            self._logs[name] = stored
+            topic_id = METADATA_TOPIC_ID if name == METADATA_LOG else topic_id
+            stored = self._logs[name] = new_log(self._tree_of, name, topic_id)
         return stored
+
+    def _lies_here(self, name: str) -> bool:
+        return self._options.holds_partitions or name == METADATA_LOG
 
     def format(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
         disk = Files(system=self._files)
@@ -282,9 +276,8 @@ class ShippedDisk:
     # --- ending -----------------------------------------------------------------------------
 
     def crash(self, *, power_loss: bool) -> None:
-        if self._partitions is not None:
-            self._partitions.crash(power_loss=power_loss)
-        self._deliver = _nobody
+        self._beside.crash(power_loss=power_loss)
+        self._deliver = nobody
         self._end(power_loss=power_loss)
         self._start()
 
@@ -300,13 +293,13 @@ class ShippedDisk:
 
     @property
     def found(self) -> tuple[FoundLog, ...]:
-        return self._running.found if self._partitions is None else self._partitions.found
+        return self._running.found if self._options.holds_partitions else self._beside.found
 
     def wipe_partitions(self) -> None:
-        if self._partitions is not None:
-            self._partitions.wipe_partitions()
+        assert self._deliver is nobody, "a process runs on this disk"
+        self._beside.wipe_partitions()
+        if not self._options.holds_partitions:
             return
-        assert self._deliver is _nobody, "a process runs on this disk"
         self._end(power_loss=False)
         self._files.faults = DiskFaults()
         disk = Files(system=self._files)
@@ -321,23 +314,21 @@ class ShippedDisk:
         self._start()
 
     def wipe(self) -> None:
-        assert self._deliver is _nobody, "a process runs on this disk"
+        assert self._deliver is nobody, "a process runs on this disk"
         self._end(power_loss=True)
         self._logs.clear()
         self._files = self._empty_files()
         self._files.faults = self._faults
         self.generation += 1
         self.is_damaged = False
-        if self._partitions is not None:
-            self._partitions.wipe()
+        self._beside.wipe()
 
     def damage(self) -> None:
-        assert self._deliver is _nobody, "a process runs on this disk"
+        assert self._deliver is nobody, "a process runs on this disk"
         self.is_damaged = True
 
     def fail_directory(self, directory_id: UUID) -> None:
-        assert self._partitions is not None, "the metadata log lies in one directory"
-        self._partitions.fail_directory(directory_id)
+        self._beside.fail_directory(directory_id)
 
     def _try_with_damage(self) -> None:
         """On a copy: no process may start on a log in which a bit has flipped."""
@@ -377,9 +368,8 @@ class ShippedDisk:
         return self._storage
 
     def perform(self, effect: StorageEffect) -> None:
-        is_metadata = not isinstance(effect, SaveHighWatermarks) and effect.log == METADATA_LOG
-        if self._partitions is not None and not is_metadata:
-            self._partitions.perform(effect)
+        if not self._lies_here("" if isinstance(effect, SaveHighWatermarks) else effect.log):
+            self._beside.perform(effect)
             return
         match effect:
             case Append() | Truncate() | SaveElection() | ResetLog():
@@ -394,8 +384,6 @@ class ShippedDisk:
                 if isinstance(effect, OpenLog):
                     self._ledgers.opens(effect)
                 effect = self._in_small_segments(effect)
-            case _:
-                pass
         self._call(lambda storage: storage.perform(effect))
 
     def _in_small_segments(self, effect: OpenLog | Configure) -> OpenLog | Configure:
@@ -412,12 +400,10 @@ class ShippedDisk:
         return replace_effect(effect, settings=small)
 
     def take_failures(self) -> list[Event]:
-        failures = self._heard(self._running.take_answers())
-        return failures + ([] if self._partitions is None else self._partitions.take_failures())
+        return self._heard(self._running.take_answers()) + self._beside.take_failures()
 
     def begin_syncs(self) -> list[Event]:
-        ended = self._heard(self._call(FileStorage.take_events))
-        return ended + ([] if self._partitions is None else self._partitions.begin_syncs())
+        return self._heard(self._call(FileStorage.take_events)) + self._beside.begin_syncs()
 
     def _call(self, work: Callable[[FileStorage], T]) -> T:
         self._is_called = True
@@ -465,7 +451,3 @@ class ShippedDisk:
 
 
 NodeDisk = Disk | ShippedDisk
-
-
-def _nobody(event: Event) -> None:
-    raise AssertionError(f"a disk without a process has nobody to tell {event}")

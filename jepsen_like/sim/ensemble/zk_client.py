@@ -98,9 +98,8 @@ class EnsembleClient:
     def close(self) -> None:
         """End the session in good order; nothing is told from now on."""
         if self._connection is not None and self.state is SessionState.CONNECTED:
-            server_id, session_id = self._server_id, self.session_id
-            close = partial(self._ensemble.close, session_id, server_id=server_id, answer=_ignore)
-            self._connection.to_server.send(close)
+            close = partial(self._ensemble.close, self.session_id, server_id=self._server_id)
+            self._connection.to_server.send(partial(close, answer=lambda _result: None))
         self._has_ended = True
 
     def counts(self) -> Mapping[str, int]:
@@ -303,7 +302,3 @@ class EnsembleClient:
         self._hear(
             SessionChanged(state=state, session_id=self.session_id, timeout_ms=self._timeout_ms)
         )
-
-
-def _ignore(_result: Result | None) -> None:
-    """Who closes does not wait."""

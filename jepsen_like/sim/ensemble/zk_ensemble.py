@@ -117,7 +117,7 @@ class Ensemble:
     def expire(self, session_id: int) -> None:
         """End a session, as an administrator can who knows its password."""
         if session_id in self._sessions and self.leader_id is not None:
-            self.close(session_id, server_id=self.leader_id, answer=_ignore)
+            self.close(session_id, server_id=self.leader_id, answer=lambda _result: None)
 
     def hang_up(self, session_id: int) -> None:
         """Reset the connection of a session."""
@@ -278,7 +278,3 @@ class Ensemble:
 
     def count(self, what: object) -> None:
         self.traffic[type(what).__name__] += 1
-
-
-def _ignore(_result: Result | None) -> None:
-    """Nobody waits for it."""

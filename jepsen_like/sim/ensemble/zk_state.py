@@ -4,12 +4,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from controller.zk.zk_metadata import state_path
+from jepsen_like.sim.ensemble.zk_tree import Tree
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design
+from wire.zk.session import Children, Data, GetChildren, GetData
 from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, PartitionState, TopicAssignment
 
-__all__ = ["Read", "ZkPartition", "partition_state"]
+__all__ = ["Read", "ZkPartition", "partition_state", "topics_in"]
 
 Read = Callable[[str], bytes | None]  # the data of a node; None if there is none
 
@@ -52,6 +54,14 @@ class ZkPartition:
     def is_whole(self) -> bool:
         """Are all replicas in sync?"""
         return self.isr == set(self.replicas)
+
+
+def topics_in(tree: Tree) -> dict[str, Data]:
+    """The nodes of all topics, by name."""
+    listed = tree.read(GetChildren(path=paths.TOPICS))
+    names = listed.names if isinstance(listed, Children) else ()
+    read = {name: tree.read(GetData(path=paths.topic(name))) for name in names}
+    return {name: each for name, each in read.items() if isinstance(each, Data)}
 
 
 def partition_state(design: Design, of: TopicPartition, read: Read) -> PartitionState | None:

@@ -133,7 +133,7 @@ class Tree:
                 return Deleted(), self._delete(path, zxid)
             case Check(path=path, version=version):
                 self._at(path, version)
-                return Checked(), _nothing
+                return Checked(), lambda: None
             case _:
                 assert_never(write)
 
@@ -251,7 +251,3 @@ def _events(result: _Done, write: Write) -> list[WatchFired]:
             assert_never(result)
     above = WatchFired(path=_split(path)[0], kind=WatchKind.CHILDREN_CHANGED)
     return [WatchFired(path=path, kind=kind), above]
-
-
-def _nothing() -> None:
-    """A check has changed nothing."""

@@ -6,10 +6,9 @@ from jepsen_like.faults.cut_links import CUTS
 from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.message_rules import MESSAGE_KINDS
-from jepsen_like.sim.faults.site import Site
-from jepsen_like.sim.faults.virtual_disks import Disks
 from jepsen_like.sim.faults.virtual_network import NetworkFaults
-from jepsen_like.sim.faults.virtual_processes import Processes
+from jepsen_like.sim.faults.virtual_processes import Disks, Processes
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.interception import Interception
 
 __all__ = ["injectors"]
@@ -17,7 +16,7 @@ __all__ = ["injectors"]
 _NO_ZOOKEEPER = cannot("there is no ZooKeeper")
 
 
-def injectors(site: Site, interception: Interception) -> Mapping[str, Injector]:
+def injectors(site: AnyAssembly, interception: Interception) -> Mapping[str, Injector]:
     processes, disks = Processes(site), Disks(site)
     network = NetworkFaults(site, interception)
     return {

@@ -16,7 +16,7 @@ from jepsen_like.faults.cut_links import CUTS, Direction, DirectionsOf, around
 from jepsen_like.faults.fault import Course, Fault, in_force
 from jepsen_like.faults.message_rules import Action, Armed, Trigger, rules_of
 from jepsen_like.faults.participants import CLIENTS
-from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.interception import Interception, Matches, Rule
 from jepsen_like.sim.world.network import Message
 
@@ -38,7 +38,7 @@ _BETWEEN_NODES = ("fetch", "vote", "begin_quorum_epoch", "alter_partition", "bro
 class NetworkFaults:
     """Each method injects one kind, or a family."""
 
-    def __init__(self, site: Site, rules: Interception) -> None:
+    def __init__(self, site: AnyAssembly, rules: Interception) -> None:
         self._world = site.world
         self._groups = (site.controllers, site.brokers)
         self._rules = rules

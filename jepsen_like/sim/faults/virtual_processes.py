@@ -1,23 +1,26 @@
-"""Faults of whole processes: they die, stop, stand still, or lose power, disk, time or leadership.
+"""Faults of processes, which die, stop, stand still, or lose power, disk, time or leadership; and
+of disks, which fail to sync or take long.
 
 A broker that loses its power keeps what it has written of partitions, as if it had been killed,
-unless its site says otherwise: Kafka acknowledges that without a sync, on purpose. Controllers lose
-what they have not synced.
+unless its assembly says otherwise: Kafka acknowledges that without a sync, on purpose. Controllers
+lose what they have not synced.
 
 The proof is the process that died, stopped or stood still. Each is counted by its kind, and a death
 beside that; a power failure that costs nothing is counted as a death alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 
 from jepsen_like.faults.fault import Course, Fault, InForce, in_force
-from jepsen_like.sim.faults.site import Site
+from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Append, Effect, SaveElection, Truncate
 
-__all__ = ["WRITES", "Processes", "start_again"]
+__all__ = ["WRITES", "Disks", "Processes", "start_again"]
+
 
 WRITES = (Append, SaveElection, Truncate)
 _DOWN_US = 1_000_000  # how long each node of a rolling restart stays down
@@ -34,7 +37,7 @@ def start_again(host: Host) -> None:
 class Processes:
     """Each method injects one kind."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AnyAssembly) -> None:
         self._site = site
         self._world = site.world
 
@@ -200,3 +203,47 @@ class _Ambush(Observer):
 def _start_all(hosts: Iterable[Host]) -> None:
     for host in hosts:
         start_again(host)
+
+
+_SLOW = 100  # times
+
+
+class Disks:
+    """Each method injects one kind."""
+
+    def __init__(self, site: AnyAssembly) -> None:
+        self._world = site.world
+
+    @in_force
+    def fail_syncs(self, fault: Fault, targets: Sequence[int]) -> Course:
+        counts = self._world.counts.by_kind
+        before = counts["fsync_failed"]
+        yield from self._changed(targets, lambda disk: replace(disk, fsync_failure=1.0))
+        count = counts["fsync_failed"] - before
+        return [f"{count} syncs failed"] if count else []
+
+    @in_force
+    def slow_down(self, fault: Fault, targets: Sequence[int]) -> Course:
+        disks = {node: self._world.nodes[node].disk for node in targets}
+        before = {node: disk.syncs for node, disk in disks.items()}
+        yield from self._changed(
+            targets, lambda disk: replace(disk, sync_us_mean=_SLOW * disk.sync_us_mean)
+        )
+        counts = {node: disk.syncs - before[node] for node, disk in disks.items()}
+        return [
+            f"{count} syncs of node {node} took {_SLOW} times as long"
+            for node, count in counts.items()
+            if count
+        ]
+
+    def _changed(
+        self, targets: Sequence[int], change: Callable[[DiskFaults], DiskFaults]
+    ) -> Generator[Sequence[int], None, None]:
+        hosts = [self._world.nodes[node] for node in targets]
+        before = [host.disk.faults for host in hosts]
+        for host in hosts:
+            host.disk.faults = change(host.disk.faults)
+        yield targets
+        for host, faults in zip(hosts, before, strict=True):
+            host.disk.faults = faults
+            start_again(host)

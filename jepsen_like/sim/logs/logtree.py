@@ -1,4 +1,4 @@
-"""Every batch that any replica of a log ever wrote, as one tree.
+"""Every batch that any replica of a log ever wrote, as one tree for each log of a world.
 
 An `Entry` is a batch together with everything before it: two logs that hold the same `Entry` object
 are identical up to there, so comparing prefixes is comparing one reference. Interning is by value
@@ -7,57 +7,51 @@ moment of a write, whoever writes, however briefly the batch lives:
 
 - R-UE (of a partition: D-ONE): (epoch, offset) names one batch for ever;
 - R-LM (of a partition: D-DIV): the same (epoch, offset) implies the same prefix.
+
+With a `Tolerance` invariants are checked but do not end the run, so that only its history is
+judged. They go on, since schedules ask them what has been committed. Once one is violated, others
+may fail by their own assertions, and that is ignored, too. An assertion that fails before any
+violation is a mistake in the invariant, and is raised.
 """
 
+from dataclasses import dataclass, field
+from uuid import UUID
+
 from jepsen_like.sim.violation import Violation
+from quorum.core.storage import METADATA_LOG
 from quorum.core.types import OffsetAndEpoch, ReplicaKey
 from wire.batch import headers, records_of
 from wire.control_records import Voters as VotersRecord
 from wire.control_records import decode_control
+from wire.primitives import METADATA_TOPIC_ID
 
-__all__ = ["Entry", "LogTree", "Voters", "voters_named_in"]
+__all__ = ["Entry", "LogTree", "LogTrees", "Tolerance", "Voters", "voters_named_in"]
+
 
 Voters = tuple[ReplicaKey, ...]
 
 
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
 class Entry:
     """One batch in its place. Compared by identity."""
 
-    __slots__ = (
-        "base_offset",
-        "epoch",
-        "index",
-        "is_control",
-        "is_public",
-        "next_offset",
-        "parent",
-        "records",
-        "voters",
-    )
+    parent: "Entry | None"
+    records: bytes
+    base_offset: int
+    next_offset: int
+    epoch: int
+    is_control: bool = False
+    is_public: bool = False  # written more than once, durable on some disk, or exposed
+    index: int = field(init=False)  # how many batches lie before it
+    # Of the metadata log: who votes once this is written; None where no record has named them.
+    voters: Voters | None = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        parent: "Entry | None",
-        records: bytes,
-        base_offset: int,
-        next_offset: int,
-        epoch: int,
-        is_control: bool = False,
-    ) -> None:
-        self.parent = parent
-        self.records = records
-        self.base_offset = base_offset
-        self.next_offset = next_offset
-        self.epoch = epoch
-        self.is_control = is_control
-        # Of the metadata log: who votes once this is written; None where no record has named them.
-        self.voters: Voters | None = None if parent is None else parent.voters
-        if is_control:
-            self.voters = voters_named_in(records) or self.voters
-        self.is_public = False  # written more than once, durable on some disk, or exposed
-        # How many batches lie before it.
-        self.index: int = 0 if parent is None else parent.index + 1
+    def __post_init__(self) -> None:
+        parent = self.parent
+        self.index = 0 if parent is None else parent.index + 1
+        self.voters = None if parent is None else parent.voters
+        if self.is_control:
+            self.voters = voters_named_in(self.records) or self.voters
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -187,6 +181,59 @@ def voters_named_in(batch: bytes) -> Voters | None:
         match decode_control(record):
             case VotersRecord(voters=voters):
                 return tuple(ReplicaKey(each.voter_id, each.voter_directory_id) for each in voters)
-            case _:
-                pass
     return None
+
+
+class Tolerance:
+    """A run tolerates what a judge raises in such a block, and leaves the rest of it out."""
+
+    __slots__ = ("is_broken",)
+
+    def __init__(self) -> None:
+        self.is_broken = False  # has an invariant been violated?
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if isinstance(error, Violation):
+            self.is_broken = True
+            return True
+        return self.is_broken and isinstance(error, LookupError | AssertionError)
+
+
+class LogTrees:
+    def __init__(self, tolerance: Tolerance | None = None) -> None:
+        """With `tolerance`: two batches may have one place."""
+        self._tolerance = tolerance
+        self._trees: dict[tuple[str, UUID], LogTree] = {}
+
+    def of(self, log: str, topic_id: UUID) -> LogTree:
+        if log == METADATA_LOG:
+            topic_id = METADATA_TOPIC_ID
+        known = self._trees.get((log, topic_id))
+        if known is None:
+            known = self._trees[log, topic_id] = self._new(log)
+        return known
+
+    def _new(self, log: str) -> LogTree:
+        rules = () if log == METADATA_LOG else ("D-ONE", "D-DIV")
+        if self._tolerance is None:
+            return LogTree(*rules)
+        return _TolerantTree(self._tolerance, *rules)
+
+
+class _TolerantTree(LogTree):
+    """A tree all the same, which knows the latest of the batches that have one place."""
+
+    __slots__ = ("_tolerance",)
+
+    def __init__(self, tolerance: Tolerance, *rules: str) -> None:
+        super().__init__(*rules)
+        self._tolerance = tolerance
+
+    def _add(self, entry: Entry) -> None:
+        with self._tolerance:
+            super()._add(entry)
+        self._children[(entry.parent, entry.records)] = entry
+        self._by_end[entry.end] = entry

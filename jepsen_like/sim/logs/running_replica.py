@@ -1,19 +1,27 @@
 """A running process of a quorum's node, as observers look at it."""
 
+from dataclasses import dataclass
+
 from jepsen_like.sim.logs.logtree import Voters
 from quorum.core.types import LeaderAndEpoch
+from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.roles import Follower, Leader, Role, name_of
 
 __all__ = ["RunningReplica"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunningReplica:
-    """Subclasses have a `raft`."""
-
-    __slots__ = ()
-
     raft: RaftNode
+    member: Member
+
+    def resign(self, now_ms: int) -> None:
+        self.raft.resign(now_ms)
+
+    def shut_down(self, now_ms: int) -> None:
+        """Begin an orderly stop, as SIGTERM asks for."""
+        self.member.shut_down(now_ms)
 
     @property
     def role(self) -> Role:

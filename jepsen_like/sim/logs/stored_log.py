@@ -10,6 +10,7 @@ Recovery reads back what a real one would: whole batches whose checksum holds, a
 no snapshot from before the log; and a log that ends before its newest snapshot begins anew there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import assert_never
@@ -34,10 +35,11 @@ from quorum.core.effects import (
     Truncate,
 )
 from quorum.core.producers import ProducerEntry, observe
+from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.batch import CorruptBatch, headers, is_intact, read_header
 
-__all__ = ["StoredLog", "WriteEffect"]
+__all__ = ["StoredLog", "WriteEffect", "new_log"]
 
 WriteEffect = Append | Truncate | SaveElection | ResetLog
 
@@ -289,6 +291,12 @@ class StoredLog:
         return TimestampFound(
             token=effect.token, log=effect.log, offset=-1, timestamp_ms=-1, leader_epoch=-1
         )
+
+
+def new_log(tree_of: Callable[[str, UUID], LogTree], name: str, topic_id: UUID) -> StoredLog:
+    """An empty one."""
+    tree = tree_of(name, topic_id)
+    return StoredLog(tree=tree, topic_id=topic_id, has_snapshots=name == METADATA_LOG)
 
 
 def _sound_bytes(tail: bytes) -> int:

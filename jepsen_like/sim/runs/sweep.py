@@ -19,15 +19,7 @@ from jepsen_like.sim.time.ending import ANY_ERROR, ERROR, Ending, error_ending
 from jepsen_like.sim.world.coverage import Coverage
 from jepsen_like.sim.world.observer import Observer
 
-__all__ = [
-    "Run",
-    "SweepResult",
-    "commit_of_code",
-    "error_outcome",
-    "run_all",
-    "run_seed",
-    "sweep",
-]
+__all__ = ["Run", "SweepResult", "commit_of_code", "error_outcome", "run_all", "run_seed", "sweep"]
 
 
 class Run(Protocol):
@@ -149,20 +141,7 @@ def run_seed(run: Run, seed: int, **how: Any) -> Outcome:
 
 def error_outcome(seed: int, ending: Ending) -> Outcome:
     """Nothing is known of it but how it ended."""
-    return Outcome(
-        seed=seed,
-        kind=ending.kind,
-        rule=ending.rule,
-        detail=ending.detail,
-        event=0,
-        now_ms=0,
-        digest="",
-        faults={},
-        elections=0,
-        committed=0,
-        voters=0,
-        observers=0,
-    )
+    return Outcome(seed=seed, kind=ending.kind, rule=ending.rule, detail=ending.detail)
 
 
 def commit_of_code() -> str:

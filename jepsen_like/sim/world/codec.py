@@ -12,13 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from wire.api_table import Versions, api_of
 from wire.apis import decode_request, decode_response, encode_request, encode_response
 
-__all__ = [
-    "Codec",
-    "InVersion",
-    "Speech",
-    "answer_in",
-    "request_in",
-]
+__all__ = ["Codec", "InVersion", "Speech", "answer_in", "request_in"]
 
 _DRAWN = {
     "begin_quorum_epoch": Versions(0, 1),

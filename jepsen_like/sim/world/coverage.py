@@ -12,37 +12,14 @@ from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer, ReplicaOf
 from quorum.core.effects import Effect, Event, Request, Response, Trace
 from quorum.raft.roles import ALLOWED
-from wire.messages.fetching import (
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-)
-from wire.messages.quorum_epochs import (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    VoteRequest,
-    VoteResponse,
-)
+from wire.canonical import canonical_class
 
 __all__ = ["MEETINGS", "TRANSITIONS", "Coverage"]
 
 _ROLE = "role"  # the trace of a transition
 _ROLES = [role.__name__.lower() for role in ALLOWED]
-_MESSAGES = (
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    VoteRequest,
-    VoteResponse,
-)
+_APIS = ("begin_quorum_epoch", "end_quorum_epoch", "fetch", "fetch_snapshot", "vote")
+_MESSAGES = tuple(canonical_class(api, kind) for api in _APIS for kind in ("request", "response"))
 
 # All that there can be, as `previous -> role`.
 TRANSITIONS = tuple(

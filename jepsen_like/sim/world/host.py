@@ -31,17 +31,8 @@ from jepsen_like.sim.violation import BrokenRule, Crash
 from jepsen_like.sim.world.calls import Calls
 from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.network import Message, Network
-from jepsen_like.sim.world.watching import Companion, Watch, WatchedCore
-from quorum.core.effects import (
-    Core,
-    Effect,
-    Event,
-    HangUp,
-    Reply,
-    Send,
-    Stop,
-    Trace,
-)
+from jepsen_like.sim.world.observer import Companion, Observer, Observers, WatchedCore
+from quorum.core.effects import Core, Effect, Event, HangUp, Reply, Send, Stop, Trace
 from quorum.core.inbox import Inbox
 from quorum.core.turn import Turn
 
@@ -75,7 +66,7 @@ class Host:
         clock: Clock,
         speech: Speech | None,
         counts: Counts,
-        watch: "Watch[Host]",
+        watch: Observer | Observers,
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
         turns_us: tuple[int, ...] = TURNS_US,
@@ -86,7 +77,7 @@ class Host:
         self.disk = disk
         self.clock = clock
         self.core: Core | None = None
-        self._watched: WatchedCore[Host] | None = None  # the same core
+        self._watched: WatchedCore | None = None  # the same core
         self.incarnation = 0
         self.resumed_us = 0  # when it last came out of a pause
         self.turn_ms = 0  # when the core was last given something, on the clock of the node
@@ -113,7 +104,7 @@ class Host:
         self._has_turn = False  # a turn is scheduled
         self._shares = 0, 0  # of the control plane and of clients, in the turn that is taken
         self._unfinished: list[Effect] | None = None  # of a turn whose messages have not left yet
-        self._is_paused = False
+        self.is_paused = False
         self._companion: Companion | None = None
         self.asked_for: list[Effect] = []  # by the core, in this turn
         self.answers: list[Event] = []  # those of the disk to the writes of this turn
@@ -134,10 +125,6 @@ class Host:
     @property
     def is_up(self) -> bool:
         return self.core is not None
-
-    @property
-    def is_paused(self) -> bool:
-        return self._is_paused
 
     @property
     def now_ms(self) -> int:
@@ -172,7 +159,7 @@ class Host:
         """End the process as it stands; what the disk keeps is the disk's business."""
         assert self.core is not None, self.node_id
         self.core = self._watched = None
-        self._is_paused = False
+        self.is_paused = False
         self._has_turn = False
         self._unfinished = None
         self._timer.stop()
@@ -189,16 +176,16 @@ class Host:
 
     def pause(self) -> None:
         """Stop the process for a while, as a long garbage collection or SIGSTOP does."""
-        if not self._is_paused:
-            self._is_paused = True
+        if not self.is_paused:
+            self.is_paused = True
             if self._companion is not None:
                 self._companion.pause()
 
     def resume(self) -> None:
         """Go on. What came in meanwhile waited in the sockets: a few turns take it all."""
-        if not self._is_paused:
+        if not self.is_paused:
             return
-        self._is_paused = False
+        self.is_paused = False
         self.resumed_us = self._world.now_us
         if self._unfinished is not None:
             self._finish_late()
@@ -211,7 +198,7 @@ class Host:
 
     def command(self, action: Callable[[int], None]) -> None:
         """Do something to the running core at once, as its operator or application would."""
-        if self.core is None or self._is_paused:
+        if self.core is None or self.is_paused:
             return
         while self._unfinished is not None:  # whoever commands sees at once what comes of it
             self._finish_late()
@@ -252,7 +239,7 @@ class Host:
 
     def _begin_turn(self) -> None:
         """Take a turn, at once or soon: what comes in until then is of the same turn."""
-        if self._has_turn or self._is_paused or self._unfinished is not None:
+        if self._has_turn or self.is_paused or self._unfinished is not None:
             return
         wait_us = self._pace.wait_us()
         if wait_us == 0:
@@ -267,7 +254,7 @@ class Host:
         def due() -> None:
             if incarnation == self.incarnation and self.core is not None:
                 self._has_turn = False
-                if not self._is_paused and self._unfinished is None:
+                if not self.is_paused and self._unfinished is None:
                     self._take_turn()
 
         self._world.after(wait_us, due)
@@ -309,7 +296,7 @@ class Host:
         self._unfinished = effects
 
         def due() -> None:
-            if self._unfinished is effects and not self._is_paused:
+            if self._unfinished is effects and not self.is_paused:
                 self._finish_late()
 
         self._world.after(lasts_us, due)
@@ -372,7 +359,7 @@ class Host:
             self._calls.reply(asked, effect.body)
 
     def _set_timer(self) -> None:
-        if self.core is None or self._is_paused:
+        if self.core is None or self.is_paused:
             return
         try:
             deadline_ms = self.core.deadline_ms()
@@ -381,7 +368,7 @@ class Host:
         self._timer.set(deadline_ms, self.clock)
 
     def _timer_rings(self) -> None:
-        if self.core is None or self._is_paused or self._unfinished is not None:
+        if self.core is None or self.is_paused or self._unfinished is not None:
             return
         now_ms = self.now_ms
         if not self._timer.is_due(now_ms):

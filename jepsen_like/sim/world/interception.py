@@ -61,8 +61,6 @@ class Interception:
             case Action.DUPLICATE:
                 self._network.schedule(message, 0)
                 self._network.schedule(message, _REORDER_MS * 1000)
-            case _:  # DROP
-                pass
         return True
 
 

@@ -70,7 +70,9 @@ class Network:
         deliver: Callable[[Message], None],
     ) -> None:
         self.faults = faults
-        self.takes: Callable[[Message], bool] = _nothing  # a script that keeps this message
+        self.takes: Callable[[Message], bool] = lambda _message: (
+            False
+        )  # a script that keeps this message
         self.once: tuple[str, ...] = ()  # channels, by prefix, on which nothing comes twice
         self._world = world
         self._random = random
@@ -154,7 +156,3 @@ class Network:
         self._counts.fired(cut.kind)
         if link in self._holding:
             self._holding[link].append(message)
-
-
-def _nothing(_message: Message) -> bool:
-    return False

@@ -8,16 +8,15 @@ Most events and effects mean nothing to most observers. An observer therefore na
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
+from jepsen_like.sim.logs.logtree import Tolerance
 from jepsen_like.sim.logs.running_replica import RunningReplica
-from jepsen_like.sim.logs.tolerance import Tolerance
 from jepsen_like.sim.time.virtual_time import VirtualTime
-from jepsen_like.sim.world.host import Host
-from quorum.core.effects import Effect, Event, Reply, Request, Response, Send
+from quorum.core.effects import Core, Effect, Event, Reply, Request, Response, Send, StorageFailed
 from quorum.core.types import ElectionState
 
-__all__ = ["MOMENTS", "Observer", "Observers", "ReplicaOf", "tolerated"]
+__all__ = ["MOMENTS", "Companion", "Observer", "Observers", "ReplicaOf", "WatchedCore", "tolerated"]
 
 MOMENTS = ("started", "received", "performing", "replying", "counted", "saved", "settled")
 _OF_KINDS = ("received", "performing")
@@ -27,6 +26,7 @@ _EVERYTHING = (object,)
 _CARRIERS = (Request, Response, Send, Reply)  # their kind is that of their body
 
 
+Host = Any  # `jepsen_like.sim.world.host.Host`, which knows its observers
 ReplicaOf = Callable[[Host], RunningReplica]
 Kinds = tuple[type, ...]
 Look = Callable[..., None]
@@ -68,7 +68,7 @@ class Observer:
 
 
 class Observers:
-    """Several as one `Watch`. A moment at which nobody looks costs a call that does nothing."""
+    """Several as one. A moment at which nobody looks costs a call that does nothing."""
 
     started: Callable[[Host], None]
     received: Callable[[Host, Event], None]
@@ -168,3 +168,51 @@ def _within(tolerance: Tolerance, look: Callable[..., None]) -> Callable[..., No
 def _looks_at(observer: Observer, moment: str) -> bool:
     shipped = getattr(Observer, moment)
     return getattr(getattr(observer, moment), "__func__", None) is not shipped
+
+
+class WatchedCore:
+    """A core of which who watches sees each event, each settlement and all that it asks for."""
+
+    __slots__ = (
+        "_core",
+        "_host",
+        "_watch",
+        "deadline_ms",
+        "ends_batch",
+        "storage_failed",
+    )
+
+    def __init__(self, core: Core, host: Host, watch: Observer | Observers) -> None:
+        self._core, self._host, self._watch = core, host, watch
+        self.ends_batch, self.deadline_ms = core.ends_batch, core.deadline_ms
+        self.storage_failed = False  # the core has been told so
+
+    def receive(self, event: Event, now_ms: int) -> None:
+        if isinstance(event, StorageFailed):
+            self.storage_failed = True
+        self._watch.received(self._host, event)
+        self._core.receive(event, now_ms)
+
+    def settle(self, now_ms: int) -> None:
+        self._core.settle(now_ms)
+        self._watch.counted(self._host)
+
+    def take_effects(self) -> list[Effect]:
+        effects = self._core.take_effects()
+        if effects:
+            self._host.asked_for += effects
+        return effects
+
+
+class Companion(Protocol):
+    """A part of a node beside its core and disk: a client of ZooKeeper."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def die(self, *, silently: bool = False) -> None:
+        """The process ends. `silently`: with its machine."""
+
+    def close(self) -> None:
+        """It ends in good order."""

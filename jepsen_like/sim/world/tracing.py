@@ -14,31 +14,16 @@
 The columns are documented in docs/testing.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from uuid import UUID
 
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer, ReplicaOf
-from jepsen_like.sim.world.traced_messages import describe_body
-from quorum.core.effects import (
-    Append,
-    Effect,
-    Event,
-    Read,
-    ReadDone,
-    Reply,
-    Request,
-    RequestFailed,
-    Response,
-    SaveElection,
-    Send,
-    Stop,
-    StorageFailed,
-    Stored,
-    Trace,
-    Truncate,
-)
+from quorum.core.effects import Effect, Event, Trace
 from quorum.core.storage import METADATA_LOG
+from wire.message import Value, fields_of
 
 __all__ = ["HEADING", "Tracer"]
 
@@ -62,11 +47,11 @@ class Tracer(Observer):
         self._write(HEADING)
 
     def received(self, host: Host, event: Event) -> None:
-        self._events.append(_describe_event(event))
+        self._events.append(_described(event))
 
     def performing(self, host: Host, effect: Effect) -> None:
         if self._full:
-            self._effects.append(_describe_effect(effect))
+            self._effects.append(_described(effect))
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         assert self._world is not None
@@ -97,43 +82,22 @@ def _or_dash(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _describe_event(event: Event) -> str:
-    match event:
-        case Request(body=body):
-            return f"asked {describe_body(body)}"
-        case Response(token=token, body=body):
-            return f"answer to {token.number}: {describe_body(body)}"
-        case RequestFailed(token=token, failure=failure):
-            return f"no answer to {token.number}: {failure.value}"
-        case Stored(token=token):
-            return f"stored up to {token.number}"
-        case StorageFailed(reason=reason):
-            return f"storage failed: {reason}"
-        case ReadDone(token=token, records=records):
-            return f"read {token.number}: {len(records)} bytes"
-        case _:
-            return type(event).__name__
+def _described(value: Value) -> str:
+    """What it is, and what it says beside the defaults; of several parts, what the first says."""
+    if isinstance(value, Trace):
+        return " ".join([value.event, *(f"{name}={told}" for name, told in value.fields)])
+    return " ".join([type(value).__name__, *_said_in(value)])
 
 
-def _describe_effect(effect: Effect) -> str:
-    match effect:
-        case Send(token=token, to=to, body=body):
-            return f"send {token.number} to {to.node_id}: {describe_body(body)}"
-        case Reply(body=body):
-            return f"reply {describe_body(body)}"
-        case Append(token=token, records=records, durability=durability):
-            return f"append {token.number}: {len(records)} bytes, {durability.value}"
-        case Truncate(token=token, end_offset=end_offset):
-            return f"truncate {token.number} to {end_offset}"
-        case SaveElection(token=token, election=election):
-            voted = "-" if election.voted is None else election.voted.id
-            leader = _or_dash(election.leader_id)
-            return f"save {token.number}: epoch {election.epoch} leader {leader} voted {voted}"
-        case Read(token=token, start_offset=start_offset, end_offset=end_offset):
-            return f"read {token.number}: {start_offset} to {end_offset}"
-        case Trace(event=event, fields=fields):
-            return " ".join([event, *(f"{name}={value}" for name, value in fields)])
-        case Stop(reason=reason):
-            return f"stop: {reason}"
-        case _:
-            return type(effect).__name__
+def _said_in(value: Value) -> Iterator[str]:
+    for name, field in fields_of(type(value)).items():
+        told = getattr(value, name)
+        first = told[0] if isinstance(told, tuple) and told else told
+        if told is None or told == field.default or isinstance(told, UUID):
+            continue
+        if isinstance(first, Value):
+            yield _described(first) if name == "body" else " ".join(_said_in(first))
+        elif isinstance(told, bytes):
+            yield f"{name}={len(told)} bytes"
+        else:
+            yield f"{name}={told.name if isinstance(told, Enum) else told}"

@@ -15,8 +15,7 @@ from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import FileOptions, NodeDisk, ShippedDisk
-from jepsen_like.sim.logs.log_trees import LogTrees
-from jepsen_like.sim.logs.tolerance import Tolerance
+from jepsen_like.sim.logs.logtree import LogTrees, Tolerance
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
@@ -26,7 +25,6 @@ from jepsen_like.sim.world.network import LinkFaults, Message, Network
 from jepsen_like.sim.world.observer import Observer, Observers, tolerated
 from jepsen_like.sim.world.releases import Releases
 from quorum.core.effects import Core, Effect
-from quorum.core.types import ElectionState
 
 __all__ = ["Digest", "World"]
 
@@ -42,13 +40,12 @@ class World(VirtualTime):
         links: LinkFaults | None = None,
         disks: DiskFaults | None = None,
         files: FileOptions | None = None,
-        has_partitions: bool = False,
         turns_us: tuple[int, ...] = TURNS_US,
         prioritises: bool = True,
         is_judged: bool = True,
         streams: Streams | None = None,
     ) -> None:
-        """`files`: the shipped storage runs on them, but for partitions; None: on model disks.
+        """`files`: the shipped storage runs on them; None: all disks are models.
 
         `prioritises`: as in `Host`. Not judged: judges say nothing.
         """
@@ -70,7 +67,6 @@ class World(VirtualTime):
         self._trees = LogTrees(self.tolerance)
         self._disks = disks or DiskFaults()
         self._files = files
-        self._has_partitions = has_partitions
         self._turns_us = turns_us
         self._prioritises = prioritises
 
@@ -92,7 +88,7 @@ class World(VirtualTime):
             return core
 
         host = self._host(node_id, start_observed, self._observers, clock or Clock(), listener)
-        host.disk.saved = lambda _log, election: self._saved(host, election)
+        host.disk.saved = lambda _log, election: self._observers.saved(host, election)
         host.must_not_stop = self.tolerance is None
         self.nodes[node_id] = host
         return host
@@ -129,7 +125,6 @@ class World(VirtualTime):
         """A client stores nothing."""
         if self._files is None or not has_storage:
             return self._model_disk(node_id)
-        lie_beside = self._has_partitions and not self._files.holds_partitions
         return ShippedDisk(
             world=self,
             random=self.fork(f"files/{node_id}"),
@@ -137,7 +132,7 @@ class World(VirtualTime):
             faults=self._disks,
             options=self._files,
             tree_of=self._trees.of,
-            partitions=self._model_disk(node_id) if lie_beside else None,
+            beside=self._model_disk(node_id),
         )
 
     def _model_disk(self, node_id: int) -> Disk:
@@ -148,9 +143,6 @@ class World(VirtualTime):
             faults=self._disks,
             tree_of=self._trees.of,
         )
-
-    def _saved(self, host: Host, election: ElectionState) -> None:
-        self._observers.saved(host, election)
 
     def speak(self, codec: Codec, *, nodes: Sequence[int], kraft_version: int = 0) -> None:
         """Nodes that are added from now on send bytes, perhaps those of an older release."""
@@ -189,14 +181,22 @@ class World(VirtualTime):
 
     # --- time ---------------------------------------------------------------------------
 
+    def wait_for(
+        self, missing: Callable[[], str], bound_ms: int, *, events_max: int, every_us: int
+    ) -> str:
+        """Run until nothing is missing, or the bound is over; returns what is missing then."""
+        end_us = self.now_us + bound_ms * 1000
+        while (why := missing()) and self.now_us < end_us:
+            self.run_until(min(end_us, self.now_us + every_us), events_max=events_max)
+        return why
+
     def reaches(self, condition: Callable[[], bool], bound_ms: int, events_max: int) -> bool:
         """Does it come to hold within the bound?"""
-        end_us = self.now_us + bound_ms * 1000
-        while not condition():
-            if self.now_us >= end_us:
-                return False
-            self.run_until(min(end_us, self.now_us + _POLL_US), events_max=events_max)
-        return True
+
+        def missing() -> str:
+            return "" if condition() else "it"
+
+        return not self.wait_for(missing, bound_ms, events_max=events_max, every_us=_POLL_US)
 
 
 class Digest(Observer):

@@ -5,13 +5,10 @@ the partitions. What happens to a cluster is decided by `cluster_run` (at random
 schedule (`jepsen_like.scenarios.cluster.directed_cluster`).
 """
 
-from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from broker.broker import Broker
-from controller.controller import Controller
-from jepsen_like.faults.fault import Injector
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
+from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
 from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import Admin
 from jepsen_like.sim.assemblies.cluster.clients.group_members import GroupMember
@@ -42,6 +39,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import (
 )
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.nodes import (
     BROKER_LISTENER,
     ClusterNode,
@@ -49,27 +47,24 @@ from jepsen_like.sim.assemblies.cluster.nodes import (
     start_controller,
 )
 from jepsen_like.sim.assemblies.quorum.clients.asking import CLIENT_CHANNEL
-from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
+from jepsen_like.sim.assemblies.quorum.simulated_quorum import invariants_of, world_of
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.client_releases import NEWEST
-from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
 from jepsen_like.sim.world.turn_invariants import TurnInvariants
-from jepsen_like.sim.world.world import Digest, World
 from jepsen_like.workloads.workload import NewTopic
 from quorum.core.effects import Core, Effect
-from quorum.core.types import ReplicaKey
 
 __all__ = ["Cluster"]
 
 _DATA_DIRECTORY = 0xDA7A
 
 
-class Cluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each that is up. A `Site`, and the `Judge`
-    of its clients."""
+class Cluster(Assembly[ClusterNode], Observer):
+    """All hosts by node id; it is the `Judge` of its clients, too."""
 
     def __init__(
         self,
@@ -82,29 +77,13 @@ class Cluster(Observer):
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
-        self.controllers: Sequence[int] = options.controllers
-        self.brokers: Sequence[int] = options.brokers
+        self.controllers, self.brokers = options.controllers, options.brokers
         self.keeps_power = () if options.brokers_lose_power else options.brokers
-        self.injectors: Mapping[str, Injector] = {}
-        self.world = world = World(
-            seed,
-            links=options.quorum.links,
-            disks=options.quorum.disks,
-            files=options.quorum.files,
-            has_partitions=True,
-            turns_us=options.quorum.turns_us,
-            is_judged=is_judged,
-            streams=streams,
-        )
-        if options.quorum.codecs:
-            nodes = (*options.controllers, *options.brokers)
-            world.speak(Codec(world.fork("codec")), nodes=nodes)
-        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
-        self.nodes: dict[int, ClusterNode] = {}
-        self.digest = Digest(world, lambda host: self.nodes[host.node_id].state)
-        world.observe(self.digest)
+        world = world_of(seed, options.quorum, is_judged=is_judged, streams=streams)
+        super().__init__(world, lambda host: self.nodes[host.node_id].state)
+        self.hosts = world.hosts
         if tracer is not None:
-            tracer.attach(world, self._node_of)
+            tracer.attach(world, self.node_of)
             world.observe(tracer)
         self._put_invariants()
         for node_id in (*options.controllers, *options.brokers):
@@ -123,14 +102,8 @@ class Cluster(Observer):
     def _put_invariants(self) -> None:
         options, world, operations = self.options, self.world, self.options.operations
         self.metadata = MetadataInvariants(lambda: world.events_done, self.counts.fired)
-        self.quorum = Invariants(
-            world=world,
-            voters=tuple(map(ReplicaKey, options.controllers)),
-            check_quorum_us=2 * options.quorum.fetch_timeout_ms * 1500 + 10_000,
-            backoff_max_ms=options.quorum.election_backoff_max_ms,
-            replica_of=self._node_of,
-            says_state=self.metadata.says_state,
-        )
+        says_state = self.metadata.says_state
+        self.quorum = invariants_of(world, options.quorum, self.node_of, says_state)
         self.partitions = PartitionInvariants(
             moment=lambda: world.events_done,
             hosts=self.hosts,
@@ -141,15 +114,14 @@ class Cluster(Observer):
         self._clean_stops = CleanStops(self._broker_of)
         self._groups = GroupInvariants(self.partitions, self.counts.fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
-        membership: list[MembershipInvariants] = []
-        if operations.member_count:
-            fired = self.counts.fired
-            membership.append(MembershipInvariants(self._broker_of, self._groups, fired))
+        fired = self.counts.fired
+        membership = MembershipInvariants(self._broker_of, self._groups, fired)
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
             by_turn.append(self._groups)
-        by_turn += membership
-        rules = [
+        if operations.member_count:
+            by_turn.append(membership)
+        rules: list[Observer] = [
             TurnInvariants(),
             self.quorum,
             self,
@@ -157,14 +129,15 @@ class Cluster(Observer):
             self._clean_stops,
             images,
             MetadataAnswers(self._broker_of, images),
-            ControllerInvariants(self._node_of),
+            ControllerInvariants(self.node_of),
             lagging,
             told_ends,
         ]
         if operations.setting_interval_ms:
-            fired = self.counts.fired
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
-        for rule in (*rules, *membership):
+        if operations.member_count:
+            rules.append(membership)
+        for rule in rules:
             world.judge(rule)
 
     def _put_clients(self) -> None:
@@ -212,9 +185,6 @@ class Cluster(Observer):
         random, fired = self.world.fork("client"), self.counts.fired
         return kind(settings, random, self.world.sequence, self, fired)
 
-    def _node_of(self, host: Host) -> ClusterNode:
-        return self.nodes[host.node_id]
-
     def _broker_of(self, host: Host) -> Broker | None:
         return self.nodes[host.node_id].broker
 
@@ -252,21 +222,31 @@ class Cluster(Observer):
         self.hosts[node_id].disk.fail_directory(directory_id)
 
     def broker(self, node_id: int) -> Broker | None:
-        """The broker that runs on this node; None while it is down."""
         host = self.hosts.get(node_id)
         return self.nodes[node_id].broker if host is not None and host.is_up else None
 
-    def active_controller(self) -> Controller | None:
+    @property
+    def active_controller(self) -> int | None:
         """The newest controller that takes itself for the active one."""
         active = [
-            node
-            for node_id in self.options.controllers
+            node_id
+            for node_id in self.controllers
             if self.hosts[node_id].is_up
-            and (node := self.nodes[node_id]).controller is not None
-            and node.controller.is_active
+            and (controller := self.nodes[node_id].controller) is not None
+            and controller.is_active
         ]
-        newest = max(active, key=lambda node: node.leader.epoch, default=None)
-        return None if newest is None else newest.controller
+        return max(active, key=lambda node_id: self.nodes[node_id].leader.epoch, default=None)
+
+    @property
+    def epoch(self) -> int:
+        running = (node.leader.epoch for each, node in self.nodes.items() if self.hosts[each].is_up)
+        return max(running, default=0)
+
+    def image(self, node_id: int) -> MetadataImage | None:
+        controller = self.nodes[node_id].controller
+        if controller is None or not self.hosts[node_id].is_up:
+            return super().image(node_id)
+        return controller.image
 
     def leads(self, node_id: int) -> bool:
         """Does the node lead the metadata log, or a partition?"""
@@ -279,9 +259,6 @@ class Cluster(Observer):
             node = self.nodes[controller]
             if self.hosts[controller].is_up and node.leads:
                 self.hosts[controller].command(node.resign)
-
-    def shut_down(self, node_id: int) -> None:
-        self.hosts[node_id].command(self.nodes[node_id].shut_down)
 
     # --- Observer -------------------------------------------------------------------------
 

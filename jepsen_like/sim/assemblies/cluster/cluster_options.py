@@ -143,12 +143,11 @@ class ClusterOptions:
 
     @property
     def controllers(self) -> tuple[int, ...]:
-        return tuple(range(1, self.quorum.voters + 1))
+        return self.quorum.controllers
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        first = self.quorum.voters + 1
-        return tuple(range(first, first + self.quorum.observers))
+        return self.quorum.brokers
 
     @property
     def unfencing_bound_ms(self) -> int:

@@ -11,9 +11,13 @@
 A run is a function of its seed: the same seed gives the same digest in any process.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
+from broker.groups.offsets_topic import OFFSETS_TOPIC
+from controller.metadata.image import ResourceType
 from jepsen_like.planted.every_bug import BUGS, planted
+from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import SETTING, Expected
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_faults import (
     ClusterFaults,
@@ -21,7 +25,7 @@ from jepsen_like.sim.assemblies.cluster.cluster_faults import (
     StaleBrokers,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
-from jepsen_like.sim.assemblies.cluster.end import check_end
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
 from jepsen_like.sim.assemblies.cluster.liveness import Convergence, is_ready, led_as_told
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
 from jepsen_like.sim.assemblies.quorum.simulation import (
@@ -32,13 +36,16 @@ from jepsen_like.sim.assemblies.quorum.simulation import (
     wait_for_disks,
 )
 from jepsen_like.sim.faults.virtual_injectors import injectors
+from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.storage import METADATA_LOG
+from wire.batch import records_of
 
-__all__ = ["ClusterRun", "run_cluster"]
+__all__ = ["ClusterRun", "check_end", "run_cluster"]
+
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
 _READY_MS = 5_000  # for a cluster to start without faults: bounds are judged after healing
@@ -153,3 +160,83 @@ def run_cluster(
         return outcome_of(
             cluster.world, simulation.options.quorum, cluster.quorum, cluster.digest, ending
         )
+
+
+def check_end(cluster: Cluster) -> None:
+    """The last check: everything that was promised is there (D-ACK, D-ONE, H-IO, M-LOST).
+
+    The cluster is healed and quiet, and all logs of a partition are the same. Records are looked
+    for in partitions that were not excused.
+    """
+    _keeps_decisions(cluster)
+    for watched in cluster.partitions.watched.values():
+        state = watched.state
+        if state is None or watched.excused:
+            continue
+        values: dict[int, bytes] = {}
+        for node_id in state.replicas:
+            written = cluster.hosts[node_id].disk.log(watched.name).written
+            values = _values(written)
+            start_offset = min(written.start_offset, watched.deletable.start_offset)
+            _keeps_acknowledged(watched, node_id, values, start_offset)
+            _keeps_read(watched, node_id, values, start_offset)
+        if cluster.options.is_idempotent and not watched.name.startswith(OFFSETS_TOPIC):
+            _has_no_duplicate(watched, values)
+
+
+def _keeps_decisions(cluster: Cluster) -> None:
+    """M-LOST: what the operators were promised is so, and what they were refused is not."""
+    image = cluster.metadata.image
+    wide = cluster.wide_topics.expected.items()
+    expected = {name: Expected(partitions=count) for name, count in wide}
+    for name, wanted in {**cluster.admin.expected, **expected}.items():
+        topic = image.topic(name)
+        count = 0 if topic is None else len(list(topic.partitions()))
+        setting = image.config(ResourceType.TOPIC, name).get(SETTING)
+        if (count, setting) != (wanted.partitions, wanted.setting):
+            raise Violation(
+                "M-LOST", f"{name} has {count} partitions and {SETTING}={setting}, not {wanted}"
+            )
+
+
+def _values(written: Content) -> dict[int, bytes]:
+    return {
+        record.offset: record.value or b""
+        for entry in written.entries
+        for record in records_of(entry.records)
+    }
+
+
+def _keeps_acknowledged(
+    watched: Watched, node_id: int, values: dict[int, bytes], start_offset: int
+) -> None:
+    """D-ACK: every record that was acknowledged with acks=all is at its offset, everywhere, from
+    `start_offset` on: what lies before was deleted."""
+    for batch in watched.acknowledged:
+        for offset, value in enumerate(batch.values, batch.base_offset):
+            if offset >= start_offset and values.get(offset) != value:
+                raise Violation(
+                    "D-ACK",
+                    f"{watched.name} of {node_id}: {value!r} was acknowledged at {offset}, where"
+                    f" there is {values.get(offset)!r}",
+                )
+
+
+def _keeps_read(
+    watched: Watched, node_id: int, values: dict[int, bytes], start_offset: int
+) -> None:
+    """D-ONE: every record that was read is still there, but for those that were deleted."""
+    for offset, value in watched.read.items():
+        if offset >= start_offset and values.get(offset) != value:
+            raise Violation(
+                "D-ONE",
+                f"{watched.name} of {node_id}: {value!r} was read at {offset}, where there is"
+                f" {values.get(offset)!r}",
+            )
+
+
+def _has_no_duplicate(watched: Watched, values: dict[int, bytes]) -> None:
+    """H-IO: what an idempotent producer sent is in the log once, however often it was repeated."""
+    twice = [value for value, count in Counter(values.values()).items() if count > 1]
+    if twice:
+        raise Violation("H-IO", f"{watched.name}: {twice} stand there more than once")

@@ -15,10 +15,9 @@ from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import NO_LEADER
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Key
 from jepsen_like.sim.assemblies.cluster.clients.group_members import PIECES
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
-from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key, Watched
 from jepsen_like.sim.violation import Stuck
 from quorum.core.storage import METADATA_LOG
 
@@ -46,7 +45,7 @@ Missing = Callable[[Cluster], str]  # what is missing, for people; "" if nothing
 def controller_is_active(cluster: Cluster) -> str:
     """L-EL: every node knows one leader of the metadata log, and it is active."""
     leaders = {node_id: node.leader for node_id, node in sorted(cluster.nodes.items())}
-    if len(set(leaders.values())) > 1 or cluster.active_controller() is None:
+    if len(set(leaders.values())) > 1 or cluster.active_controller is None:
         return f"no controller that all know: {leaders}"
     return ""
 
@@ -286,10 +285,9 @@ class Convergence:
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)
 
     def reach(self, bound: str, missing: Missing, bound_ms: int) -> None:
-        world = self._cluster.world
-        end_us = world.now_us + self._patience * bound_ms * 1000
-        while why := missing(self._cluster):
-            if world.now_us >= end_us:
-                raise Stuck(bound, f"after {self._patience * bound_ms} ms: {why}")
-            next_us = min(end_us, world.now_us + _POLL_US)
-            world.run_until(next_us, events_max=self._events_max)
+        cluster, within_ms = self._cluster, self._patience * bound_ms
+        why = cluster.world.wait_for(
+            lambda: missing(cluster), within_ms, events_max=self._events_max, every_us=_POLL_US
+        )
+        if why:
+            raise Stuck(bound, f"after {within_ms} ms: {why}")

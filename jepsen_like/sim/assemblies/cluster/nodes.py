@@ -28,11 +28,17 @@ from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid
 
-__all__ = ["BROKER_LISTENER", "BrokerOf", "ClusterNode", "start_broker", "start_controller"]
+__all__ = [
+    "BROKER_LISTENER",
+    "BrokerOf",
+    "ClusterNode",
+    "listener",
+    "start_broker",
+    "start_controller",
+]
 
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
-_PORT = 9092
 _KNOWS_ELR = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
 
 # The broker that a node has run last; None if it is a controller.
@@ -43,8 +49,6 @@ BrokerOf = Callable[[Host], Broker | None]
 class ClusterNode(RunningReplica):
     """A running process of a controller or a broker."""
 
-    raft: RaftNode
-    member: Member
     controller: Controller | None = None
     broker: Broker | None = None
 
@@ -65,25 +69,25 @@ class ClusterNode(RunningReplica):
         self.member.settle(now_ms)
 
     def shut_down(self, now_ms: int) -> None:
-        """An orderly stop, as SIGTERM asks for."""
         if self.broker is None:
-            self.member.shut_down(now_ms)
+            RunningReplica.shut_down(self, now_ms)
         else:
             self.broker.begin_shutdown(now_ms)
+
+
+def listener(node_id: int, name: str, *, port: int = 9092) -> RegisteredListener:
+    return RegisteredListener(name=name, host=f"node-{node_id}", port=port, security_protocol=0)
 
 
 def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) -> ClusterNode:
     """With what its clients ask beside Kafka's protocol."""
     raft = start_raft(host, options.quorum, world, ConfirmingRaftNode)
     random = world.fork(f"controller/{host.node_id}/{host.incarnation}")
-    listener = RegisteredListener(
-        name="CONTROLLER", host=f"node-{host.node_id}", port=_PORT + 1, security_protocol=0
-    )
     config = ControllerConfig(
         node_id=host.node_id,
         cluster_id=CLUSTER_ID,
         incarnation_id=random_uuid(random),
-        listeners=(listener,),
+        listeners=(listener(host.node_id, "CONTROLLER", port=9093),),
         features=(*controller_config.SUPPORTED_FEATURES, _KNOWS_ELR),
         bootstrap_features={
             METADATA_VERSION: DEFAULT_METADATA_VERSION,
@@ -119,13 +123,10 @@ def start_broker(
     raft = start_raft(host, options.quorum, world, RaftNode)
     directories = host.disk.directories
     directories.ids = directory_ids
-    listener = RegisteredListener(
-        name=BROKER_LISTENER, host=f"node-{host.node_id}", port=_PORT, security_protocol=0
-    )
     config = BrokerConfig(
         node_id=host.node_id,
         cluster_id=CLUSTER_ID,
-        listeners=(listener,),
+        listeners=(listener(host.node_id, BROKER_LISTENER),),
         inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=directories.online,
         has_offline_log_dirs=bool(directories.unreadable),

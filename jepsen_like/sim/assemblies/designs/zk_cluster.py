@@ -22,11 +22,13 @@ from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.zk_controller import OWNER, ZkController
 from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControllerConfig
+from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, listener
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import NodeDisk
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
 from jepsen_like.sim.ensemble.zk_ensemble import Ensemble
 from jepsen_like.sim.time.pace import TURNS_US
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import LinkFaults
 from jepsen_like.sim.world.observer import Observer
@@ -36,7 +38,6 @@ from quorum.core.effects import Core, Effect, Trace
 from quorum.core.log_state import FoundLog
 from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkMember
-from wire.messages.registration import RegisteredListener
 from wire.primitives import ZERO_UUID
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Design, Truncation
@@ -44,8 +45,6 @@ from wire.zk.session import Session
 
 __all__ = ["PATIENCE", "ZkCluster", "ZkNode", "ZkOptions"]
 
-_LISTENER = "PLAINTEXT"
-_PORT = 9092
 _EVENTS_MAX = 2_000_000
 PATIENCE = ReplicaSettings(  # of schedules
     election_wait_ms=500, keep_in_sync_ms=1000, head_start_ms=50, check_interval_ms=200
@@ -93,6 +92,12 @@ class ZkNode:
         assert isinstance(membership, ReplicaMembership), membership
         return membership
 
+    def shut_down(self, now_ms: int) -> None:
+        self.broker.begin_shutdown(now_ms)
+
+    def resign(self, now_ms: int) -> None:
+        raise AssertionError("a controller keeps its role as long as its session")
+
     def replica(self, of: TopicPartition) -> Partition | None:
         found = self.broker.replicas.find(of.topic, ZERO_UUID, of.partition)
         return found if isinstance(found, Partition) else None
@@ -103,15 +108,15 @@ class ZkNode:
         return found is not None and isinstance(found.role, LeaderOf)
 
 
-class ZkCluster(Observer):
-    """All hosts by node id; `nodes` holds the process of each broker that is up."""
+class ZkCluster(Assembly[ZkNode], Observer):
+    """All hosts by node id."""
 
     performing_kinds = (Trace,)
 
     def __init__(self, seed: int, options: ZkOptions) -> None:
         # Without epochs, what replaces a record that was taken back has its epoch and offset.
         is_judged = options.judges_logs and options.design.has_leader_epochs
-        self.world = world = World(
+        world = World(
             seed,
             links=options.links,
             disks=options.disks,
@@ -119,16 +124,17 @@ class ZkCluster(Observer):
             prioritises=options.design.prioritises_commands,
             is_judged=is_judged,
         )
+        super().__init__(world, lambda _host: (self.ensemble.committed,))
         self.options = options
-        self.counts, self.network, self.hosts = world.counts, world.network, world.hosts
+        self.brokers = self.keeps_power = options.brokers
+        self.hosts = world.hosts
         self.ensemble = Ensemble(world, servers=options.zookeepers)
         self.clients: dict[int, EnsembleClient] = {}
-        self.nodes: dict[int, ZkNode] = {}
         self.traces: list[tuple[int, int, Trace]] = []  # when, where, what
         world.observe(self)
         world.judge(TurnInvariants(prioritises=options.design.prioritises_commands))
         for node_id in options.brokers:
-            world.add(node_id, self._start_core, listener=_LISTENER)
+            world.add(node_id, self._start_core, listener=BROKER_LISTENER)
 
     def start(self) -> None:
         for node_id in self.options.brokers:
@@ -139,10 +145,12 @@ class ZkCluster(Observer):
 
     def run_until(self, is_so: Callable[[], bool], *, ms_max: int = 20_000) -> None:
         """Until something is so. Raises AssertionError if it never is."""
-        end_us = self.world.now_us + ms_max * 1000
-        while not is_so():
-            assert self.world.now_us < end_us, "it has not come about in time"
-            self.run(5)
+
+        def missing() -> str:
+            return "" if is_so() else "it has not come about in time"
+
+        why = self.world.wait_for(missing, ms_max, events_max=_EVENTS_MAX, every_us=5_000)
+        assert not why, why
 
     # --- what is there ------------------------------------------------------------------------
 
@@ -165,6 +173,10 @@ class ZkCluster(Observer):
         newest = max(active, key=lambda node: node.controller.epoch, default=None)
         return None if newest is None else newest.broker.config.node_id
 
+    def broker(self, node_id: int) -> Broker | None:
+        running = self.node(node_id)
+        return None if running is None else running.broker
+
     # --- faults -------------------------------------------------------------------------------
 
     def crash(self, node_id: int, *, power_loss: bool = False) -> None:
@@ -186,15 +198,11 @@ class ZkCluster(Observer):
     def heal_session(self, node_id: int) -> None:
         self.clients[node_id].heal()
 
-    def stop(self, node_id: int) -> None:
-        """An orderly stop, as SIGTERM asks for."""
-        self.hosts[node_id].command(self.nodes[node_id].broker.begin_shutdown)
-
     # --- processes ----------------------------------------------------------------------------
 
     def add(self, core: Core) -> Host:
         """A host for a client, started."""
-        host = self.world.add_client(core, listener=_LISTENER)
+        host = self.world.add_client(core, listener=BROKER_LISTENER)
         host.start()
         return host
 
@@ -241,7 +249,7 @@ class ZkCluster(Observer):
             ZkControllerConfig(
                 node_id=node_id,
                 design=design,
-                inter_broker_listener_name=_LISTENER,
+                inter_broker_listener_name=BROKER_LISTENER,
                 ack_timeout_ms=options.ack_timeout_ms,
                 agent_wake_ms=options.agent_wake_ms,
                 propagation_delay_ms=options.propagation_delay_ms,
@@ -280,14 +288,11 @@ def _found(disk: NodeDisk, config: BrokerConfig) -> tuple[FoundLog, ...]:
 
 
 def _broker_config(node_id: int, options: ZkOptions) -> BrokerConfig:
-    listener = RegisteredListener(
-        name=_LISTENER, host=f"node-{node_id}", port=_PORT, security_protocol=0
-    )
     return BrokerConfig(
         node_id=node_id,
         cluster_id="zk",
-        listeners=(listener,),
-        inter_broker_listener_name=_LISTENER,
+        listeners=(listener(node_id, BROKER_LISTENER),),
+        inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=(UUID(int=node_id << 64 | 0xDA7A),),
         is_dataless=options.is_dataless,
         heartbeat_interval_ms=100,

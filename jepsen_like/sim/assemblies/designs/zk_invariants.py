@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from broker.partition.partition import LeaderOf, Partition
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
-from jepsen_like.sim.ensemble.zk_state import partition_state
+from jepsen_like.sim.ensemble.zk_state import partition_state, topics_in
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation
@@ -30,7 +30,6 @@ from quorum.core.effects import Effect
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import Truncation
-from wire.zk.session import Children, Data, GetChildren, GetData
 from wire.zk.znodes import PartitionState, TopicAssignment, decode_epoch
 
 __all__ = ["ZkInvariants"]
@@ -140,17 +139,13 @@ class ZkInvariants(Observer):
             )
 
     def _look_at_topics(self) -> None:
-        tree = self._cluster.ensemble.tree
-        listed = tree.read(GetChildren(path=paths.TOPICS))
-        names = listed.names if isinstance(listed, Children) else ()
-        found = {name: tree.read(GetData(path=paths.topic(name))) for name in names}
-        topics = {name: each.stat.czxid for name, each in found.items() if isinstance(each, Data)}
+        found = topics_in(self._cluster.ensemble.tree)
+        topics = {name: each.stat.czxid for name, each in found.items()}
         for of in list(self._watched):
             if topics.get(of.topic) != self._topics.get(of.topic):
                 del self._watched[of]
         self._topics = topics
         for name, each in found.items():
-            assert isinstance(each, Data), name
             for partition in TopicAssignment.decode(each.data).partitions:
                 of = TopicPartition(name, partition)
                 if of not in self._watched:

@@ -92,7 +92,7 @@ class Clients(ApplicationListener):
 
     def proposes(self, host: Host, values: list[bytes], last_offset: int) -> None:
         """What was sent in an epoch before, and has no answer, gets none any more."""
-        epoch, sent = self._quorum.replicas[host.node_id].leader.epoch, self._life_of(host).sent
+        epoch, sent = self._quorum.nodes[host.node_id].leader.epoch, self._life_of(host).sent
         if sent and sent[-1].epoch != epoch:
             sent.clear()
         for offset, value in enumerate(values, last_offset - len(values) + 1):
@@ -102,7 +102,7 @@ class Clients(ApplicationListener):
 
     def _acknowledge(self, host: Host, sent: deque[_Sent]) -> None:
         """As a node does it: by offset, whatever has been applied there."""
-        application = self._quorum.replicas[host.node_id].application
+        application = self._quorum.nodes[host.node_id].application
         while sent and sent[0].offset < application.end_offset:
             process, epoch, offset, serial = sent.popleft()
             if epoch == application.leads_epoch:
@@ -163,7 +163,7 @@ class Clients(ApplicationListener):
         """Whoever takes itself for the leader is asked for all, once it is sure."""
         self._asks_for_all = True
         for host in self._quorum.up():
-            application = self._quorum.replicas[host.node_id].application
+            application = self._quorum.nodes[host.node_id].application
             if application.leads_epoch is not None:
                 host.command(application.reader.ask)
         self._asks_for_all = False

@@ -139,8 +139,6 @@ class DrawnFaults(Observer):
                 self._cut("partition", leader)
             case "resign":
                 self.inject("resign", [leader.node_id])
-            case _:
-                pass
 
     # --- one fault after the other ------------------------------------------------------
 

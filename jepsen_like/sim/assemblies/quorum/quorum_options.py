@@ -77,6 +77,15 @@ class Options:
     ambush: float = 0.0  # chance that a node loses power just after it asked its disk for something
 
     @property
+    def controllers(self) -> tuple[int, ...]:
+        return tuple(range(1, self.voters + 1))
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        first = self.voters + 1
+        return tuple(range(first, first + self.observers))
+
+    @property
     def election_bound_ms(self) -> int:
         """L-EL: a healed quorum has a leader within this.
 

@@ -4,16 +4,15 @@ Nothing happens here by itself: simulation.py injects faults drawn from a seed, 
 do what they say.
 """
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jepsen_like.faults.fault import Injector
 from jepsen_like.sim.assemblies.quorum.counting import (
     Answer,
     ApplicationListener,
     CountingApplication,
 )
+from jepsen_like.sim.assemblies.quorum.invariants.log_invariants import SaysState, says_digest
 from jepsen_like.sim.assemblies.quorum.invariants.quorum_invariants import Invariants
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
@@ -21,11 +20,12 @@ from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
+from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host, directory_of
-from jepsen_like.sim.world.observer import Observer
+from jepsen_like.sim.world.observer import Observer, ReplicaOf
 from jepsen_like.sim.world.turn_invariants import TurnInvariants
-from jepsen_like.sim.world.world import Digest, World
+from jepsen_like.sim.world.world import World
 from quorum.core.effects import Core
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import (
@@ -38,7 +38,6 @@ from quorum.core.types import (
 )
 from quorum.log.snapshots import snapshot_content, snapshot_head
 from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNode
-from quorum.node.member import Member
 from quorum.raft.config import QuorumConfig
 from quorum.raft.raft_node import RaftNode
 from quorum.raft.voter_history import Membership
@@ -51,9 +50,11 @@ __all__ = [
     "SimulatedQuorum",
     "SimulatedReplica",
     "format_disk",
+    "invariants_of",
     "listener_of",
     "start_raft",
     "voters_at_start",
+    "world_of",
 ]
 
 CLUSTER_ID = "simulated-cluster-0000"
@@ -62,19 +63,11 @@ Engine = TypeVar("Engine", bound=RaftNode)
 _FETCH_MS = 2  # a round trip and a sync of a healthy quorum: the least that a batch may take
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedReplica(RunningReplica):
     """A running process, as the simulation looks at it."""
 
-    raft: RaftNode
-    member: Member
     application: CountingApplication
-
-    def resign(self, now_ms: int) -> None:
-        self.raft.resign(now_ms)
-
-    def shut_down(self, now_ms: int) -> None:
-        self.member.shut_down(now_ms)
 
     def propose(self, now_ms: int) -> None:
         """Unless it has given up leading since it was asked: what came before may do that.
@@ -85,8 +78,8 @@ class SimulatedReplica(RunningReplica):
             self.application.propose(now_ms)
 
 
-class SimulatedQuorum(ApplicationListener):
-    """A `Site`: its observers are its brokers."""
+class SimulatedQuorum(Assembly[SimulatedReplica], ApplicationListener):
+    """Its observers are its brokers."""
 
     def __init__(
         self,
@@ -99,41 +92,14 @@ class SimulatedQuorum(ApplicationListener):
     ) -> None:
         """Not judged: invariants are looked at, and may break."""
         self.options = options
-        self.world = world = World(
-            seed,
-            links=options.links,
-            disks=options.disks,
-            files=options.files,
-            turns_us=options.turns_us,
-            is_judged=is_judged,
-            streams=streams,
-        )
-        if options.codecs:
-            world.speak(
-                Codec(world.fork("codec"), options.kraft_version),
-                nodes=range(1, options.voters + options.observers + 1),
-                kraft_version=options.kraft_version,
-            )
-        self.network, self.counts = world.network, world.counts
-        first_observer = options.voters + 1
-        self.controllers: Sequence[int] = range(1, first_observer)
-        self.brokers: Sequence[int] = range(first_observer, first_observer + options.observers)
-        self.keeps_power: Collection[int] = ()
-        self.injectors: Mapping[str, Injector] = {}
+        world = world_of(seed, options, is_judged=is_judged, streams=streams)
+        super().__init__(world, lambda host: self.nodes[host.node_id].state)
+        self.controllers, self.brokers = options.controllers, options.brokers
         self.clients = ApplicationListener()
         self._lets_propose = True
-        self.replicas: dict[int, SimulatedReplica] = {}
-        self.invariants = Invariants(
-            world=world,
-            voters=voters_at_start(options).keys,
-            check_quorum_us=_unheard_us(options),
-            backoff_max_ms=options.election_backoff_max_ms,
-            replica_of=self._replica_of,
-        )
-        self.digest = Digest(world, lambda host: self._replica_of(host).state)
-        world.observe(self.digest)
+        self.invariants = invariants_of(world, options, self.node_of)
         if tracer is not None:
-            tracer.attach(world, self._replica_of)
+            tracer.attach(world, self.node_of)
             world.observe(tracer)
         world.judge(TurnInvariants())
         world.judge(self.invariants)
@@ -142,9 +108,6 @@ class SimulatedQuorum(ApplicationListener):
         self.hosts = [*world.nodes.values()]
         for host in self.hosts:
             host.must_not_stop = is_judged
-
-    def _replica_of(self, host: Host) -> SimulatedReplica:
-        return self.replicas[host.node_id]
 
     def _clock(self, node_id: int) -> Clock:
         random = self.world.fork(f"clock/{node_id}")
@@ -158,7 +121,9 @@ class SimulatedQuorum(ApplicationListener):
         application = CountingApplication(raft, host, self.options, self.world, self)
         application.proposes = self._lets_propose
         member = ConfirmingMember(raft, {"counter": application}, snapshots=self.options.snapshots)
-        self.replicas[host.node_id] = SimulatedReplica(raft, member, application)
+        self.nodes[host.node_id] = SimulatedReplica(
+            raft=raft, member=member, application=application
+        )
         return member
 
     # --- what applications tell -----------------------------------------------------------
@@ -196,45 +161,31 @@ class SimulatedQuorum(ApplicationListener):
             format_disk(host, self.options)
             host.start()
 
-    def stop_proposing(self) -> None:
-        self._let_propose(False)
-
-    def resume_proposing(self) -> None:
-        self._let_propose(True)
-
-    def _let_propose(self, lets_propose: bool) -> None:
+    def let_propose(self, lets_propose: bool) -> None:
+        """From now on, by applications on their own."""
         self._lets_propose = lets_propose
-        for replica in self.replicas.values():
+        for replica in self.nodes.values():
             replica.application.proposes = lets_propose
 
     def propose(self) -> None:
         """One batch, by the leader that everybody knows."""
         host = self.leading_host()
-        host.command(self.replicas[host.node_id].propose)
+        host.command(self.nodes[host.node_id].propose)
 
     def leads(self, node: int) -> bool:
-        return self.replicas[node].leads
-
-    def shut_down(self, node: int) -> None:
-        self.world.nodes[node].command(self.replicas[node].shut_down)
-
-    def resign(self, node: int) -> None:
-        self.world.nodes[node].command(self.replicas[node].resign)
-
-    def wipe(self, node: int) -> None:
-        self.world.nodes[node].disk.wipe()
+        return self.nodes[node].leads
 
     # --- looking ------------------------------------------------------------------------
 
     def leader(self) -> LeaderAndEpoch | None:
         """The leader whom every node knows, and who is ready to append; None if there is none."""
         up = self.up()
-        first = self.replicas[up[0].node_id].leader
+        first = self.nodes[up[0].node_id].leader
         if first.leader_id is None or not self.hosts[first.leader_id - 1].is_up:
             return None
-        if any(self.replicas[host.node_id].leader != first for host in up):
+        if any(self.nodes[host.node_id].leader != first for host in up):
             return None
-        application = self.replicas[first.leader_id].application
+        application = self.nodes[first.leader_id].application
         return first if application.leads_epoch == first.epoch else None
 
     def leading_host(self) -> Host:
@@ -263,7 +214,7 @@ class SimulatedQuorum(ApplicationListener):
         return [each for each in self.hosts if each not in voters and self._epoch_of(each) > latest]
 
     def _epoch_of(self, host: Host) -> int:
-        replica = self.replicas.get(host.node_id)
+        replica = self.nodes.get(host.node_id)
         return NO_EPOCH if replica is None else replica.leader.epoch
 
     def has_converged(self, *, above: int) -> bool:
@@ -272,7 +223,7 @@ class SimulatedQuorum(ApplicationListener):
         return last.next_offset > above and all(self._has_all(host, last) for host in self.up())
 
     def _has_all(self, host: Host, last: Entry) -> bool:
-        log, replica = host.disk.log(METADATA_LOG), self.replicas[host.node_id]
+        log, replica = host.disk.log(METADATA_LOG), self.nodes[host.node_id]
         content = log.durable if self.invariants.view.is_voter(host) else log.written
         return (
             content.last is last
@@ -290,8 +241,32 @@ class SimulatedQuorum(ApplicationListener):
         return "; ".join(
             f"{node} {replica.role_name} {replica.leader} hw={replica.high_watermark}"
             f" end={replica.end_offset}"
-            for node, replica in sorted(self.replicas.items())
+            for node, replica in sorted(self.nodes.items())
         )
+
+
+def world_of(
+    seed: int,
+    options: Options,
+    *,
+    is_judged: bool = True,
+    streams: Streams | None = None,
+) -> World:
+    """The world of nodes that have these options, as yet without them."""
+    world = World(
+        seed,
+        links=options.links,
+        disks=options.disks,
+        files=options.files,
+        turns_us=options.turns_us,
+        is_judged=is_judged,
+        streams=streams,
+    )
+    if options.codecs:
+        version = options.kraft_version
+        nodes = (*options.controllers, *options.brokers)
+        world.speak(Codec(world.fork("codec"), version), nodes=nodes, kraft_version=version)
+    return world
 
 
 def _snapshot_pieces(options: Options) -> int:
@@ -299,13 +274,21 @@ def _snapshot_pieces(options: Options) -> int:
     return 2_000 // options.snapshots.fetch_max_bytes
 
 
-def _unheard_us(options: Options) -> int:
-    """R-CQ: twice the timer, since its window may begin just after a majority was heard.
-
-    A slow clock stretches it; busy processes are late with timers.
-    """
-    timeout_us = options.fetch_timeout_ms * 1500
-    return 2 * timeout_us * 1_000_000 // (1_000_000 - options.drift_ppm_max) + 10_000
+def invariants_of(
+    world: World, options: Options, replica_of: ReplicaOf, says_state: SaysState = says_digest
+) -> Invariants:
+    """Those of a quorum with these options."""
+    # R-CQ: twice the timer, since its window may begin just after a majority was heard. A slow
+    # clock stretches it; busy processes are late with timers.
+    timers_us = 2 * options.fetch_timeout_ms * 1500 * 1_000_000
+    return Invariants(
+        world=world,
+        voters=voters_at_start(options).keys,
+        check_quorum_us=timers_us // (1_000_000 - options.drift_ppm_max) + 10_000,
+        backoff_max_ms=options.election_backoff_max_ms,
+        replica_of=replica_of,
+        says_state=says_state,
+    )
 
 
 def start_raft(host: Host, options: Options, world: VirtualTime, engine: type[Engine]) -> Engine:

@@ -11,7 +11,7 @@ process. Source: TigerBeetle's VOPR for the two phases.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from jepsen_like.planted.every_bug import BUGS, planted
@@ -57,14 +57,14 @@ class Outcome:
     kind: str
     rule: str = ""  # the invariant, bound or cause, or the type of the exception
     detail: str = ""
-    event: int  # how many there were
-    now_ms: int
-    digest: str
-    faults: dict[str, int]
-    elections: int
-    committed: int  # records
-    voters: int
-    observers: int
+    event: int = 0  # how many there were
+    now_ms: int = 0
+    digest: str = ""
+    faults: dict[str, int] = field(default_factory=dict)
+    elections: int = 0
+    committed: int = 0  # records
+    voters: int = 0
+    observers: int = 0
 
 
 class Simulation:
@@ -117,7 +117,7 @@ class Simulation:
     def _heal(self, events_max: int) -> None:
         """No more faults; what sick disks have begun ends in its own time."""
         set_faults(self.world)
-        self.quorum.stop_proposing()
+        self.quorum.let_propose(False)
         self._faults.heal()
         wait_for_disks(self.world, events_max)
 

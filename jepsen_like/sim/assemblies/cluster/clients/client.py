@@ -19,7 +19,7 @@ from uuid import UUID
 
 from broker.fetch_protocol import EARLIEST
 from jepsen_like.clients.admin_client import ALL_TOPICS, creation
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, WIDE, Acknowledged, Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, WIDE, Acknowledged, Key
 from jepsen_like.sim.assemblies.quorum.clients.asking import Answered, AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.workloads.workload import NewTopic
@@ -90,7 +90,9 @@ class Judge(Protocol):
 
     def refused_position(self, key: Key, offset: int) -> None:
         """What was read up to is out of range now."""
-        ...
+
+    def refused_sequence(self, key: Key, sequence: int) -> None:
+        """A batch is out of order, though all before it were acknowledged."""
 
 
 @dataclass(slots=True, eq=False)

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from jepsen_like.clients.admin_client import creation, deletion
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
 from jepsen_like.sim.assemblies.cluster.clients.operators import (
     UNCLEAR,
+    Operation,
     Operator,
     error_in,
     reassignment,
     setting,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC
 from jepsen_like.sim.world.client_releases import NEWEST
 from jepsen_like.sim.world.world import World
 from jepsen_like.workloads.workload import NewTopic
@@ -53,42 +54,28 @@ class Admin(Operator):
         is_newest = options.operations.client_release is NEWEST
         self._reuses_names = is_newest and not options.quorum.codecs
 
-    def _ask_somebody(
-        self,
-        body: object,
-        concludes: Callable[[ErrorCode | None], None] = lambda _error: None,
-        name: str = "",
-    ) -> None:
-        """`concludes` is told the one error of the answer; None if the outcome is not clear.
-
-        `name` is that of the topic.
-        """
+    def _ask_somebody(self, body: object, name: str = "") -> Operation[ErrorCode | None]:
+        """The one error of the answer; None if the outcome is not clear. `name`: of the topic."""
         options = self._options
         is_direct = name.startswith(_DIRECT) or self._random.random() < 0.5
         node = self._random.choice(options.controllers if is_direct else options.brokers)
+        error = error_in((yield from self._ask(node, body)))
+        # A broker repeats what it forwards, and may be refused what it has achieved before.
+        is_clear = error is ErrorCode.NONE or (is_direct and error not in UNCLEAR)
+        return error if is_clear else None
 
-        def answered(answer: object) -> None:
-            error = error_in(answer)
-            # A broker repeats what it forwards, and may be refused what it has achieved before.
-            is_clear = error is ErrorCode.NONE or (is_direct and error not in UNCLEAR)
-            concludes(error if is_clear else None)
-
-        self._do(node, body, answered)
-
-    def _change(self, name: str, body: object, wanted: Expected) -> None:
-        def concludes(error: ErrorCode | None) -> None:
-            if error is None:
-                del self.expected[name]
-            elif error is ErrorCode.NONE:
-                self.expected[name] = wanted
-
-        self._ask_somebody(body, concludes, name)
+    def _change(self, name: str, body: object, wanted: Expected) -> Operation[None]:
+        error = yield from self._ask_somebody(body, name)
+        if error is None:
+            del self.expected[name]
+        elif error is ErrorCode.NONE:
+            self.expected[name] = wanted
 
     # --- operations ---------------------------------------------------------------------
 
-    def _operate(self) -> None:
+    def _operate(self) -> Operation[None]:
         mine = sorted(name for name, known in self.expected.items() if known.partitions)
-        operations: list[Callable[[], None]] = [self._elect] * 3 + [self._reassign] * 2
+        operations: list[Callable[[], Operation[object]]] = [self._elect] * 3 + [self._reassign] * 2
         if len(mine) < _TOPICS_MAX:
             operations += [self._create] * 2
         if mine:
@@ -96,15 +83,15 @@ class Admin(Operator):
             delete = partial(self._delete, name)
             operations += [delete, delete, partial(self._extend, name)]
             operations += [partial(self._configure, name)]
-        self._random.choice(operations)()
+        yield from self._random.choice(operations)()
 
-    def _create(self) -> None:
+    def _create(self) -> Operation[None]:
         name, count = self._name(), self._random.randint(1, 2)
         topic = NewTopic(
             name=name, partitions=count, replication_factor=self._options.replication_factor
         )
         self.expected[name] = Expected(partitions=0)
-        self._change(name, creation(topic, self.timeout_ms), Expected(partitions=count))
+        return self._change(name, creation(topic, self.timeout_ms), Expected(partitions=count))
 
     def _name(self) -> str:
         """A new one, or that of a topic that is gone for good."""
@@ -118,31 +105,31 @@ class Admin(Operator):
         kind = _DIRECT if self._random.random() < 0.5 else "extra"
         return f"{kind}-{self._next_serial()}"
 
-    def _delete(self, name: str) -> None:
-        self._change(name, deletion(name, self.timeout_ms), Expected(partitions=0))
+    def _delete(self, name: str) -> Operation[None]:
+        return self._change(name, deletion(name, self.timeout_ms), Expected(partitions=0))
 
-    def _extend(self, name: str) -> None:
+    def _extend(self, name: str) -> Operation[None]:
         known = self.expected[name]
         count = known.partitions + 1
         topic = CreatePartitionsTopic(name=name, count=count)
         body = CreatePartitionsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
-        self._change(name, body, replace(known, partitions=count))
+        return self._change(name, body, replace(known, partitions=count))
 
-    def _configure(self, name: str) -> None:
+    def _configure(self, name: str) -> Operation[None]:
         value = str(self._next_serial())
         known = replace(self.expected[name], setting=value)
-        self._change(name, setting(name, SETTING, value), known)
+        return self._change(name, setting(name, SETTING, value), known)
 
     # What these move is seen by the invariants, whatever is answered.
 
-    def _elect(self) -> None:
+    def _elect(self) -> Operation[object]:
         """Let the preferred replicas lead, wherever they can."""
-        self._ask_somebody(ElectLeadersRequest(timeout_ms=self.timeout_ms))
+        return self._ask_somebody(ElectLeadersRequest(timeout_ms=self.timeout_ms))
 
-    def _reassign(self) -> None:
+    def _reassign(self) -> Operation[object]:
         """Other replicas for a partition of the client's topic, or the same in another order."""
         options = self._options
         replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
         index = self._random.randrange(options.partitions)
         wanted = None if self._random.random() < 0.1 else replicas
-        self._ask_somebody(reassignment(TOPIC, index, wanted, self.timeout_ms))
+        return self._ask_somebody(reassignment(TOPIC, index, wanted, self.timeout_ms))

@@ -8,18 +8,12 @@ member of the generation before.
 What coordinators answer is judged in `membership_invariants`, and the end of a run in `liveness`.
 """
 
-from jepsen_like.sim.assemblies.cluster.clients.operators import Operator
+from jepsen_like.sim.assemblies.cluster.clients.operators import Operation, Operator, commit_of
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import PLACE
 from jepsen_like.sim.assemblies.cluster.invariants.membership_invariants import pieces_of
 from jepsen_like.sim.world.world import World
 from wire.errors import ErrorCode
-from wire.messages.group_offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from wire.messages.group_offsets import OffsetCommitResponse
 from wire.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -74,43 +68,39 @@ class GroupMember(Operator):
     def rebalance_timeout_ms(self) -> int:
         return self.timeout_ms // 2
 
-    def _operate(self) -> None:
-        if self._is_syncing:
-            self._sync()
-        elif self.pieces is None:
-            self._join()
-        else:
-            self._stay()
+    def _operate(self) -> Operation[None]:
+        join_or_stay = self._join if self.pieces is None else self._stay
+        asks = self._sync() if self._is_syncing else join_or_stay()
+        if asks is not None:
+            self._told((yield from asks))
 
-    def _stay(self) -> None:
+    def _stay(self) -> Operation[object] | None:
         """As a member of a generation."""
         draw = self._random.random()
         if draw < _REJOINS and not self.is_restless:
-            self._heartbeat()
-        elif draw < _LEAVES:
-            self._leave()
-        elif draw < _DIES:
+            return self._heartbeat()
+        if draw < _LEAVES:
+            return self._leave()
+        if draw < _DIES:
             self._become_new()
-        elif draw < _SLEEPS:
-            return
-        elif draw < _REJOINS:
+            return None
+        if draw < _SLEEPS:
+            return None
+        if draw < _REJOINS:
             self.pieces = None
-            self._join()
-        elif draw < _COMMITS_LATE and self._former[0]:
-            self._commit(*self._former)
-        elif draw < _COMMITS:
-            self._commit(self._id, self.generation)
-        else:
-            self._heartbeat()
+            return self._join()
+        if draw < _COMMITS_LATE and self._former[0]:
+            return self._commit(*self._former)
+        return self._commit(self._id, self.generation) if draw < _COMMITS else self._heartbeat()
 
     # --- what it asks -----------------------------------------------------------------------
 
-    def _ask(self, body: object, timeout_ms: int | None = None) -> None:
+    def _ask_coordinator(self, body: object, timeout_ms: int | None = None) -> Operation[object]:
         brokers = self._options.brokers
-        self._do(brokers[self._node % len(brokers)], body, self._told, timeout_ms)
+        return self._ask(brokers[self._node % len(brokers)], body, timeout_ms)
 
-    def _join(self) -> None:
-        self._ask(
+    def _join(self) -> Operation[object]:
+        return self._ask_coordinator(
             JoinGroupRequest(
                 group_id=self.group,
                 session_timeout_ms=self.session_timeout_ms,
@@ -121,10 +111,10 @@ class GroupMember(Operator):
             )
         )
 
-    def _sync(self) -> None:
+    def _sync(self) -> Operation[object]:
         self._is_syncing = False  # whoever gets no answer joins again
         is_hasty = self.is_restless and self._random.random() < _HASTE_SHARE
-        self._ask(
+        return self._ask_coordinator(
             SyncGroupRequest(
                 group_id=self.group,
                 generation_id=self.generation,
@@ -136,29 +126,19 @@ class GroupMember(Operator):
             self._random.randint(1, 1 + self.interval_ms) if is_hasty else None,
         )
 
-    def _heartbeat(self) -> None:
-        self._ask(
+    def _heartbeat(self) -> Operation[object]:
+        return self._ask_coordinator(
             HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self._id)
         )
 
-    def _commit(self, member_id: str, generation: int) -> None:
-        topic, partition = PLACE
-        place = OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=self._random.randrange(1 << 20)
-        )
-        self._ask(
-            OffsetCommitRequest(
-                group_id=self.group,
-                generation_id_or_member_epoch=generation,
-                member_id=member_id,
-                topics=(OffsetCommitRequestTopic(name=topic, partitions=(place,)),),
-            )
-        )
+    def _commit(self, member_id: str, generation: int) -> Operation[object]:
+        offset = self._random.randrange(1 << 20)
+        return self._ask_coordinator(commit_of(self.group, offset, generation, member_id))
 
-    def _leave(self) -> None:
+    def _leave(self) -> Operation[object]:
         leaving = MemberIdentity(member_id=self._id)
         self._become_new()
-        self._ask(LeaveGroupRequest(group_id=self.group, members=(leaving,)))
+        return self._ask_coordinator(LeaveGroupRequest(group_id=self.group, members=(leaving,)))
 
     # --- what it is told --------------------------------------------------------------------
 

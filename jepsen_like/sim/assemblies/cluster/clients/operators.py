@@ -1,4 +1,4 @@
-"""Operators of a simulated cluster: each asks for one operation after the other, as a core.
+"""Operators of a simulated cluster: each does one operation after the other, as a core.
 
     WideTopics       topics of so many partitions that a controller decides over columns
     RecordDeletion   old records of the client's topic (KIP-107)
@@ -11,14 +11,15 @@ Whether what they are told comes true is judged elsewhere: in `liveness`, `broke
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Generator
+from functools import partial
+from typing import ClassVar, TypeVar
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.decisions.failover import COLUMNS_FROM
 from controller.metadata.image import ResourceType
 from jepsen_like.clients.admin_client import creation, deletion
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, WIDE
+from jepsen_like.clients.steps import Ask
 from jepsen_like.sim.assemblies.cluster.clients.client import Client
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
@@ -27,7 +28,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
     GroupInvariants,
 )
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL
+from jepsen_like.sim.assemblies.cluster.invariants.watched import ALL, TOPIC, WIDE
 from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.world import World
@@ -72,10 +73,12 @@ __all__ = [
     "UNCLEAR",
     "GroupCommits",
     "GroupReads",
+    "Operation",
     "Operator",
     "RecordDeletion",
     "SettingChanges",
     "WideTopics",
+    "commit_of",
     "error_in",
     "reassignment",
     "setting",
@@ -98,6 +101,9 @@ _SMALL_BATCH = 80  # bytes: one record of the client fits, three do not
 _LARGE_BATCH = 1_048_588
 _MOVE_SHARE = 0.2
 _RECENT = 5  # commits
+
+Result = TypeVar("Result")
+Operation = Generator[Ask, object, Result]  # it is given each answer; None: there was none
 
 
 def error_in(answer: object) -> ErrorCode:
@@ -135,6 +141,20 @@ def reassignment(
     )
 
 
+def commit_of(
+    group: str, offset: int, generation: int = -1, member_id: str = ""
+) -> OffsetCommitRequest:
+    """The request of a group, or of one of its members, to commit an offset of `PLACE`."""
+    topic, partition = PLACE
+    place = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=(OffsetCommitRequestTopic(name=topic, partitions=(place,)),),
+    )
+
+
 class Operator(AskingCore, ABC):
     """One operation is under way at a time; subclasses say which in `_operate`."""
 
@@ -164,38 +184,39 @@ class Operator(AskingCore, ABC):
         elif now_ms >= self._due_ms and self.is_quiet:
             self._due_ms = now_ms + self.timeout_ms
             if self.works:
-                self._operate()
+                self._go_on(self._operate(), None)
 
     def deadline_ms(self) -> int | None:
         return 0 if self._due_ms is None else self._due_ms if self.is_quiet else None
 
     @abstractmethod
-    def _operate(self) -> None:
-        """Begin one operation."""
+    def _operate(self) -> Operation[None]:
+        """One operation."""
 
     def _pause(self, now_ms: int) -> None:
         self._due_ms = now_ms + self._random.randint(1, 2 * self.interval_ms)
 
-    def _do(
-        self,
-        node: int,
-        body: object,
-        concludes: Callable[[object], None],
-        timeout_ms: int | None = None,
-    ) -> None:
-        """`concludes` is given the answer; None if there was none."""
+    def _go_on(self, operation: Operation[None], told: object) -> None:
+        try:
+            asked = operation.send(told)
+        except StopIteration:
+            return
+        answered = partial(self._has_answer, operation)
+        self.ask(asked.node, asked.body, answered, asked.timeout_ms)
 
-        def answered(answer: object, now_ms: int) -> None:
-            self._pause(now_ms)
-            concludes(answer)
+    def _has_answer(self, operation: Operation[None], answer: object, now_ms: int) -> None:
+        self._pause(now_ms)
+        self._go_on(operation, answer)
 
-        self.ask(node, body, answered, timeout_ms)
+    def _ask(self, node: int, body: object, timeout_ms: int | None = None) -> Operation[object]:
+        """The usual time-out holds where none is given."""
+        answer = yield Ask(node=node, body=body, timeout_ms=timeout_ms or self.timeout_ms)
+        return answer
 
-    def _do_at_a_controller(
-        self, body: object, concludes: Callable[[ErrorCode], None] = lambda _error: None
-    ) -> None:
-        node = self._random.choice(self._options.controllers)
-        self._do(node, body, lambda answer: concludes(error_in(answer)))
+    def _ask_controller(self, body: object) -> Operation[ErrorCode]:
+        return error_in(
+            (yield from self._ask(self._random.choice(self._options.controllers), body))
+        )
 
 
 class WideTopics(Operator):
@@ -213,26 +234,23 @@ class WideTopics(Operator):
         self.expected: dict[str, int] = {}  # partitions by name: see `check_end`
         self._present = ""
 
-    def _operate(self) -> None:
+    def _operate(self) -> Operation[None]:
         if not self._present:
-            self._create(f"{WIDE}-{self._next_serial()}")
+            yield from self._create(f"{WIDE}-{self._next_serial()}")
         elif self._random.random() < _DELETED_SHARE:
-            self._delete(self._present)
+            yield from self._delete(self._present)
 
-    def _create(self, name: str) -> None:
+    def _create(self, name: str) -> Operation[None]:
         count = self._random.randint(COLUMNS_FROM, _PARTITIONS_MAX)
         topic = CreatableTopic(name=name, assignments=self._assignments(count))
-
-        def created(error: ErrorCode) -> None:
-            if error is ErrorCode.NONE:
-                self._fired("wide_created")
-                self.expected[name] = count
-            elif error not in UNCLEAR:
-                self.expected[name] = 0
-            self._present = name if self.expected.get(name, count) else ""
-
         body = CreateTopicsRequest(topics=(topic,), timeout_ms=self.timeout_ms)
-        self._do_at_a_controller(body, created)
+        error = yield from self._ask_controller(body)
+        if error is ErrorCode.NONE:
+            self._fired("wide_created")
+            self.expected[name] = count
+        elif error not in UNCLEAR:
+            self.expected[name] = 0
+        self._present = name if self.expected.get(name, count) else ""
 
     def _assignments(self, count: int) -> tuple[CreatableReplicaAssignment, ...]:
         brokers = self._options.brokers
@@ -248,19 +266,16 @@ class WideTopics(Operator):
             assigned.append(each)
         return tuple(assigned)
 
-    def _delete(self, name: str) -> None:
+    def _delete(self, name: str) -> Operation[None]:
         before = self.expected.pop(name, None)
-
-        def deleted(error: ErrorCode) -> None:
-            if error is ErrorCode.NONE:
-                self._fired("wide_deleted")
-                self.expected[name] = 0
-            if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                self._present = ""
-            elif error not in UNCLEAR and before is not None:
-                self.expected[name] = before
-
-        self._do_at_a_controller(deletion(name, self.timeout_ms), deleted)
+        error = yield from self._ask_controller(deletion(name, self.timeout_ms))
+        if error is ErrorCode.NONE:
+            self._fired("wide_deleted")
+            self.expected[name] = 0
+        if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            self._present = ""
+        elif error not in UNCLEAR and before is not None:
+            self.expected[name] = before
 
 
 class RecordDeletion(Operator):
@@ -276,7 +291,7 @@ class RecordDeletion(Operator):
         self._client = client
         self._judge = judge
 
-    def _operate(self) -> None:
+    def _operate(self) -> Operation[None]:
         led = self._client.led()
         if not led:
             return
@@ -287,19 +302,16 @@ class RecordDeletion(Operator):
         deletable.asked(offset)
         each = DeleteRecordsPartition(partition_index=key[1], offset=offset)
         topic = DeleteRecordsTopic(name=TOPIC, partitions=(each,))
-
-        def answered(answer: object) -> None:
-            if not isinstance(answer, DeleteRecordsResponse):
-                return  # it may yet happen
-            told = answer.topics[0].partitions[0]
-            if told.error_code is ErrorCode.NONE:
-                self._fired("records_deleted")
-                deletable.acknowledged(offset, told.low_watermark)
-            elif told.error_code in _REFUSED:
-                deletable.refused(offset)
-
         body = DeleteRecordsRequest(topics=(topic,), timeout_ms=self.timeout_ms // 2)
-        self._do(leader, body, answered)
+        answer = yield from self._ask(leader, body)
+        if not isinstance(answer, DeleteRecordsResponse):
+            return  # it may yet happen
+        told = answer.topics[0].partitions[0]
+        if told.error_code is ErrorCode.NONE:
+            self._fired("records_deleted")
+            deletable.acknowledged(offset, told.low_watermark)
+        elif told.error_code in _REFUSED:
+            deletable.refused(offset)
 
     def _offset(self, position: int) -> int:
         draw = self._random.randint
@@ -317,12 +329,10 @@ class SettingChanges(Operator):
         super().__init__(world, options, options.operations.setting_interval_ms)
         self._judge = judge  # is told which min.insync.replicas may come to hold
 
-    def _operate(self) -> None:
-        def answered(error: ErrorCode) -> None:
-            if error is ErrorCode.NONE:
-                self._fired("setting_changed")
-
-        self._do_at_a_controller(setting(TOPIC, *self._drawn()), answered)
+    def _operate(self) -> Operation[None]:
+        error = yield from self._ask_controller(setting(TOPIC, *self._drawn()))
+        if error is ErrorCode.NONE:
+            self._fired("setting_changed")
 
     def _drawn(self) -> tuple[str, str]:
         draw, unit_ms = self._random.choice, self._options.quorum.election_timeout_ms
@@ -363,55 +373,40 @@ class GroupCommits(Operator):
         self._moves = False  # another replica is preferred, and is to be elected
         self._elects = False  # now
 
-    def _operate(self) -> None:
+    def _operate(self) -> Operation[None]:
         if not self._is_created:
-            self._create()
+            yield from self._create()
         elif self._elects:
             self._moves = self._elects = False
-            self._do_at_a_controller(ElectLeadersRequest(timeout_ms=self.timeout_ms))
+            yield from self._ask_controller(ElectLeadersRequest(timeout_ms=self.timeout_ms))
         elif not self._moves and self._random.random() < _MOVE_SHARE:
             self._moves = True
             options = self._options
             replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
-            self._do_at_a_controller(reassignment(OFFSETS_TOPIC, 0, replicas, self.timeout_ms))
+            move = reassignment(OFFSETS_TOPIC, 0, replicas, self.timeout_ms)
+            yield from self._ask_controller(move)
         else:
-            self._commit()
+            yield from self._commit()
 
-    def _create(self) -> None:
-        topic = NewTopic(
-            name=OFFSETS_TOPIC,
-            partitions=1,
-            replication_factor=self._options.replication_factor,
-        )
+    def _create(self) -> Operation[None]:
+        factor = self._options.replication_factor
+        topic = NewTopic(name=OFFSETS_TOPIC, partitions=1, replication_factor=factor)
+        error = yield from self._ask_controller(creation(topic, self.timeout_ms))
+        self._is_created = error in _CREATED
 
-        def created(error: ErrorCode) -> None:
-            self._is_created = error in _CREATED
-
-        self._do_at_a_controller(creation(topic, self.timeout_ms), created)
-
-    def _commit(self) -> None:
+    def _commit(self) -> Operation[None]:
         self._number += 1
-        topic, partition = PLACE
-        place = OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=self._number
-        )
-        body = OffsetCommitRequest(
-            group_id=f"group-{self._number}",
-            topics=(OffsetCommitRequestTopic(name=topic, partitions=(place,)),),
-        )
+        body = commit_of(f"group-{self._number}", self._number)
         broker = self._coordinator or self._random.choice(self._options.brokers)
         commit = Commit(body.group_id, self._number, broker)
-
-        def committed(answer: object) -> None:
-            is_done = error_in(answer) is ErrorCode.NONE
-            self._coordinator = broker if is_done else None
-            if is_done:
-                self._judge.acknowledged(commit)
-                self._elects = self._moves
-                if self._elects:
-                    self._due_ms = 0
-
-        self._do(broker, body, committed)
+        answer = yield from self._ask(broker, body)
+        is_done = error_in(answer) is ErrorCode.NONE
+        self._coordinator = broker if is_done else None
+        if is_done:
+            self._judge.acknowledged(commit)
+            self._elects = self._moves
+            if self._elects:
+                self._due_ms = 0
 
 
 class GroupReads(Operator):
@@ -427,15 +422,12 @@ class GroupReads(Operator):
         super().__init__(world, options, interval_ms, release)
         self._judge = judge
 
-    def _operate(self) -> None:
+    def _operate(self) -> Operation[None]:
         if not self._judge.commits:
             return
         commit = self._random.choice(self._judge.commits[-_RECENT:])
         topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,))
         group = OffsetFetchRequestGroup(group_id=commit.group, topics=(topic,))
-
-        def answered(answer: object) -> None:
-            if isinstance(answer, OffsetFetchResponse):
-                self._judge.told(commit, answer)
-
-        self._do(commit.broker, OffsetFetchRequest(groups=(group,)), answered)
+        answer = yield from self._ask(commit.broker, OffsetFetchRequest(groups=(group,)))
+        if isinstance(answer, OffsetFetchResponse):
+            self._judge.told(commit, answer)

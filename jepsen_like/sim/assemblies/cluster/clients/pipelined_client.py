@@ -7,45 +7,23 @@ acknowledged, the cluster has lost track (H-SEQ): the client begins with another
 repeats nothing.
 """
 
-from collections.abc import Callable
 from functools import partial
-from random import Random
-from typing import Protocol
 
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.clients.client import (
     LOST_SEQUENCE,
     Client,
-    ClientSettings,
     InFlight,
-    Judge,
     ProducedPartition,
     batch_of,
     produced_in,
 )
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key
 from wire.errors import ErrorCode
 
-__all__ = ["PipelinedClient", "PipelinedJudge"]
-
-
-class PipelinedJudge(Judge, Protocol):
-    def refused_sequence(self, key: Key, sequence: int) -> None:
-        """A batch is out of order, though all before it were acknowledged."""
-        ...
+__all__ = ["PipelinedClient"]
 
 
 class PipelinedClient(Client):
-    def __init__(
-        self,
-        settings: ClientSettings,
-        random: Random,
-        next_serial: Callable[[], int],
-        judge: PipelinedJudge,
-        fired: Callable[[str], None],
-    ) -> None:
-        super().__init__(settings, random, next_serial, judge, fired)
-        self._refused_sequence = judge.refused_sequence
-
     def _produce(self, key: Key, partition: ProducedPartition, now_ms: int) -> None:
         """`sent` is the first batch without an answer for good, and says that there is one."""
         flight = partition.flight
@@ -101,7 +79,7 @@ class PipelinedClient(Client):
     ) -> None:
         is_lost = error in LOST_SEQUENCE and batch.was_first
         if is_lost and partition.has_acknowledged:
-            self._refused_sequence(key, batch.sequence)
+            self._judge.refused_sequence(key, batch.sequence)
         if is_lost or error is ErrorCode.MESSAGE_TOO_LARGE:
             partition.flight.clear()
             partition.is_repeating = partition.has_acknowledged = False

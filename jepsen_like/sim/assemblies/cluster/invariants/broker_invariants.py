@@ -373,8 +373,6 @@ class CleanStops(Observer):
                         f"broker {node} registers after epoch {previous}, not"
                         f" {self._expected[node]}",
                     )
-            case _:
-                pass
 
 
 def _known_epoch(broker: Broker) -> int:

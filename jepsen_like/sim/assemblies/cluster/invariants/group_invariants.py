@@ -14,9 +14,8 @@ from typing import NamedTuple
 from broker.broker import Broker
 from broker.groups.coordinator import Coordinator
 from broker.groups.offsets_topic import OFFSETS_TOPIC
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
-from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
+from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Watched
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from wire.errors import ErrorCode

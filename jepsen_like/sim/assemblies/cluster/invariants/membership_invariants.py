@@ -129,8 +129,6 @@ class MembershipInvariants(Observer):
                     self._fired("commit_fenced")
                 if _generation_of(request) >= 0:
                     self._accepted(host, token, request, error)
-            case _:
-                pass
 
     def _group(self, group_id: str) -> _Group:
         return self._groups.setdefault(group_id, _Group())

@@ -20,7 +20,7 @@ from controller.metadata.describe import describe, describe_broker
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER, RECOVERING, PartitionState, PartitionTable
 from controller.metadata.snapshot import SnapshotLoad
-from jepsen_like.sim.assemblies.cluster.acknowledged import Key
+from jepsen_like.sim.assemblies.cluster.invariants.watched import Key
 from jepsen_like.sim.assemblies.quorum.quorum_view import History
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.violation import Violation
@@ -44,7 +44,7 @@ class MetadataInvariants:
         self._moment = moment
         self._fired = fired
         self.image = MetadataImage()
-        self.changed: PartitionChanged = _nobody
+        self.changed: PartitionChanged = lambda _key, _name, _was, _now: None
         self.registered_at: dict[int, int] = {}  # by broker: the moment of its last registration
         self._images: dict[int, MetadataImage] = {0: self.image}  # by the next offset
         self._shown: dict[tuple[int, str], MetadataImage] = {}  # by node and component
@@ -283,12 +283,6 @@ def _move_is_done(name: str, index: int, was: PartitionState, now: PartitionStat
         return
     if not replicas <= set(now.isr):
         raise Violation("M-MOV", f"{name}-{index}: {was} becomes {now}")
-
-
-def _nobody(
-    _key: Key, _name: str, _was: PartitionState | None, _now: PartitionState | None
-) -> None:
-    pass
 
 
 def say_the_same(one: MetadataImage, other: MetadataImage) -> bool:

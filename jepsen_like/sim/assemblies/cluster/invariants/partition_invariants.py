@@ -26,9 +26,11 @@ from broker.partition.local_log import LocalLog
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.configs import min_insync_replicas
 from controller.metadata.partitions import NO_LEADER, PartitionState
-from jepsen_like.sim.assemblies.cluster.acknowledged import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.watched import (
+    TOPIC,
+    Acknowledged,
+    Key,
     ShownPartitions,
     Watched,
     add_epochs,

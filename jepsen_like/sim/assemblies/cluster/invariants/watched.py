@@ -1,20 +1,42 @@
-"""What is known of a partition over all replicas and all time, and what brokers show of it."""
+"""What clients and judges agree on, and what is known of a partition."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import PartitionState
-from jepsen_like.sim.assemblies.cluster.acknowledged import Acknowledged
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.stored_log import StoredLog
 from jepsen_like.sim.world.host import Host
 from quorum.core.effects import EpochStart
 
-__all__ = ["ALL", "Deletable", "ShownPartitions", "Watched", "add_epochs", "within"]
+__all__ = [
+    "ALL",
+    "TOPIC",
+    "WIDE",
+    "Acknowledged",
+    "Deletable",
+    "Key",
+    "ShownPartitions",
+    "Watched",
+    "add_epochs",
+    "within",
+]
+
+
+Key = tuple[UUID, int]  # topic id, partition
+TOPIC = "orders"
+WIDE = "wide"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    base_offset: int
+    values: tuple[bytes, ...]
 
 
 ALL = -1  # asked for as an offset: everything below the high watermark of that moment

@@ -1,4 +1,4 @@
-"""Invariants of votes, epochs and leaders: R-ES, R-EM, R-VD, R-1V, R-PV, R-CQ.
+"""Invariants of votes, epochs and leaders: R-ES, R-EM, R-VD, R-1V, R-PV, R-CQ, L-BO.
 
 From what lies durably on disks and what leaves a node, not from what nodes believe of each other.
 A replica is a node with a disk: a node that has lost its disk is another replica.
@@ -14,9 +14,11 @@ from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, ReplicaKey
+from quorum.raft.roles import Candidate, Prospective, Role
 from quorum.raft.voters import majority_count
 
-__all__ = ["ElectionInvariants", "Heard"]
+__all__ = ["BackoffInvariants", "ElectionInvariants", "Heard"]
+
 
 Disk = tuple[int, UUID]  # node and directory
 
@@ -173,3 +175,43 @@ class ElectionInvariants:
 
 def _disk(host: Host) -> Disk:
     return host.node_id, host.directory_id
+
+
+_FIRST_MS = 200
+
+
+class BackoffInvariants:
+    """L-BO: who has lost an election stands again in time.
+
+    The pause after the first loss in a row is up to 200 ms, after each more up to twice as long,
+    and never longer than the maximum. What counts are the losses that were seen, not those that a
+    candidate remembers. Where a voter is silent, a candidate waits for its election timer instead,
+    which L-EL bounds; if it stands again then, that is one more loss. Source: KIP-595.
+    """
+
+    def __init__(self, longest_ms: int) -> None:
+        self._longest_ms = longest_ms
+        self._losses: dict[int, int] = {}  # by node: in a row, of its present process
+
+    def started(self, host: Host) -> None:
+        self._losses.pop(host.node_id, None)
+
+    def changes(self, host: Host, before: Role | None, role: Role) -> None:
+        """A candidate that asks anew has lost. Whoever leads, follows or waits has a new start."""
+        if not isinstance(role, Prospective | Candidate):
+            self._losses.pop(host.node_id, None)
+        elif isinstance(before, Candidate):
+            self._losses[host.node_id] = self._losses.get(host.node_id, 0) + 1
+
+    def waits(self, host: Host, role: Candidate) -> None:
+        if role.backoff_until_ms is None:
+            return
+        before = self._losses.get(host.node_id, 0)
+        pause_ms = role.backoff_until_ms - host.now_ms
+        longest_ms = min(_FIRST_MS << before, self._longest_ms)
+        if pause_ms > longest_ms:
+            raise Violation(
+                "L-BO",
+                f"node {host.node_id} lost {before + 1} elections in a row, and waits for another"
+                f" {pause_ms} ms: {longest_ms} ms would be the longest",
+            )

@@ -7,12 +7,7 @@ batches are written (`jepsen_like.sim.logs.logtree`).
 from collections.abc import Callable, Sequence
 
 from jepsen_like.sim.assemblies.quorum.counting import states_in
-from jepsen_like.sim.assemblies.quorum.quorum_view import (
-    History,
-    QuorumView,
-    names,
-    written,
-)
+from jepsen_like.sim.assemblies.quorum.quorum_view import History, QuorumView, names, written
 from jepsen_like.sim.logs.logtree import Entry, Voters, voters_named_in
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host

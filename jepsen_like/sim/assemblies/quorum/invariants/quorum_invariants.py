@@ -8,8 +8,8 @@ grow with the run.
 
 from dataclasses import dataclass, field
 
-from jepsen_like.sim.assemblies.quorum.invariants.backoff_invariants import BackoffInvariants
 from jepsen_like.sim.assemblies.quorum.invariants.election_invariants import (
+    BackoffInvariants,
     ElectionInvariants,
     Heard,
 )
@@ -146,8 +146,6 @@ class Invariants(Observer):
                 self._election.cannot_ask(host.node_id)
             case SnapshotSaved(log=log, file=file) if log == METADATA_LOG:
                 self._log.saved_snapshot(host, file.id)
-            case _:
-                pass
 
     def performing(self, host: Host, effect: Effect) -> None:
         match effect:
@@ -166,8 +164,6 @@ class Invariants(Observer):
                 self._takes_back(host, effect)
             case SaveSnapshot(id=end) | ReceiveSnapshot(id=end):
                 self._seen[host.node_id].saves.append(end)
-            case _:
-                pass
 
     def _takes_back(self, host: Host, effect: Truncate | ResetLog | Trim) -> None:
         known = self._replicas[host.node_id].high_watermark
