@@ -7,7 +7,6 @@ Source: Adya, Liskov and O'Neil 2000; Cerone and Gotsman 2018 for snapshot isola
 """
 
 from bisect import insort
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -46,23 +45,31 @@ class Found:
     """How often each rule is broken, and of each the first findings, in the order of their lines:
     the same ones, in whatever order they were found."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, list[Finding]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> "Found":
         found = cls()
-        for each in findings:
-            found.add([each], {each.rule: 1})
+        found.add(findings)
         return found
 
-    def add(self, findings: Iterable[Finding], counts: Mapping[str, int]) -> None:
-        """`findings` may be some of those that are counted."""
-        self.counts.update(counts)
+    def add(self, findings: Iterable[Finding]) -> None:
         for each in findings:
-            first = self.first.setdefault(each.rule, [])
-            insort(first, each, key=_in_order)
-            del first[_SHOWN:]
+            self.counts[each.rule] = self.counts.get(each.rule, 0) + 1
+            self._show(each)
+
+    def merge(self, other: "Found") -> None:
+        for rule, count in other.counts.items():
+            self.counts[rule] = self.counts.get(rule, 0) + count
+        for first in other.first.values():
+            for each in first:
+                self._show(each)
+
+    def _show(self, finding: Finding) -> None:
+        first = self.first.setdefault(finding.rule, [])
+        insort(first, finding, key=_in_order)
+        del first[_SHOWN:]
 
 
 def _in_order(finding: Finding) -> tuple[tuple[int, ...], str, str]:

@@ -26,7 +26,7 @@ from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["Lists", "check_list_append", "enter", "incompatible", "lost_updates"]
+__all__ = ["Lists", "check_list_append", "enter", "incompatible", "lost_updates", "not_told_apart"]
 
 List = tuple[Hashable, ...]
 
@@ -111,9 +111,8 @@ def check_list_append(operations: Sequence[Operation], options: Mapping[str, Val
     level = level_of(options)
     transactions = transactions_of(operations, "append")
     writes = Writes.by(transactions, "append")
-    if writes.twice:
-        key, value = writes.twice[0]
-        return Verdict.undecided(f"{value!r} was appended to {key!r} twice: nobody can tell which")
+    if (why := not_told_apart(writes)) is not None:
+        return Verdict.undecided(why)
     lists = Lists()
     for each in transactions:
         lists.look_at(each, writes)
@@ -124,6 +123,13 @@ def check_list_append(operations: Sequence[Operation], options: Mapping[str, Val
     depends = _depends(transactions, writes, lists)
     circles = circles_in(depends, is_strict=level == STRICT)
     return verdict_of(Found.of([*lists.findings, *circles]), level, counts)
+
+
+def not_told_apart(writes: Writes) -> str | None:
+    """Why nobody can tell what was read, if that is so."""
+    for key, value in writes.twice:
+        return f"{value!r} was appended to {key!r} twice: nobody can tell which"
+    return None
 
 
 def incompatible(lists: Lists) -> Iterator[Finding]:

@@ -1,0 +1,226 @@
+"""Where in a graph of transactions there may be a circle, found in pieces of time.
+
+Each node has a *label*: the latest time at which a node that leads to it begins, itself among them.
+So it is the earliest moment at which the node can have taken place, and along an edge labels never
+fall. Around a circle all are one:
+
+- a circle of dependencies alone has one label, and the edges between nodes of one label, the
+  *ties*, are few and close together
+- a circle that needs the order of time passes a transaction that had ended before its label:
+  what leads to it began when it was over
+
+A piece has all edges that leave the nodes of a stretch of time, and settles the labels of these.
+What leads to other pieces is carried there, and all settle again, until nothing rises any more.
+Along an edge that leads ahead in time nothing rises. So only what takes place across the border of
+two pieces is carried: transactions that are open at once, and those that read what is old.
+
+A *span* is time without a gap in which something was late, or the one label of a circle. No circle
+leaves its span: it would have to come back, and only what is late leads back. Source: colouring,
+Orzan 2004; of spans, the argument above.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jepsen_like.checkers.dependency_graph import Graph
+from jepsen_like.checkers.operations import NEVER
+from jepsen_like.checkers.pairing import Column, Mask
+from spark.columns import numbers
+from spark.pieces import Mapped, whole
+from spark.transaction_rows import ROWS, filled
+
+__all__ = ["Span", "circular", "inside", "merged", "settled", "suspicious"]
+
+_NONE = -(1 << 62)
+_DEEP = 10_000  # edges one behind the other, along which a label rises within a piece
+
+
+class Span(NamedTuple):
+    run: str
+    begin: int
+    end: int
+    label: int  # in it: of a circle alone, or of what is least late
+
+
+class _Piece:
+    """The nodes and edges of a run in a piece; `carried` are labels of its nodes."""
+
+    def __init__(self, rows: pa.Table, carried: pa.Table) -> None:
+        self.rows = rows
+        self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "begin")
+        target = numbers(rows, "target", _NONE)
+        self.is_node = target == _NONE
+        self.target = np.where(self.is_node, self.source, target)
+        self.until = np.where(self.is_node, begin, numbers(rows, "until"))
+        names, at = np.unique(np.concatenate([self.source, self.target]), return_inverse=True)
+        self.one, self.other = at[: len(rows)], at[len(rows) :]
+        self.label = np.full(len(names), _NONE)
+        np.maximum.at(self.label, self.one, begin)
+        np.maximum.at(self.label, self.other, self.until)
+        self.is_mine = np.zeros(len(names), dtype=bool)
+        self.is_mine[self.one] = True
+        nodes = numbers(carried, "target")
+        places = np.minimum(np.searchsorted(names, nodes), len(names) - 1)
+        is_here = names[places] == nodes
+        np.maximum.at(self.label, places[is_here], numbers(carried, "label")[is_here])
+        self.is_settled = True
+        self._settle()
+
+    def _settle(self) -> None:
+        order = np.argsort(self.one, kind="stable")
+        starts = np.searchsorted(self.one[order], np.arange(len(self.label) + 1))
+        rising = np.arange(len(self.label))
+        for _ in range(_DEEP):
+            edges = order[_ranges(starts[rising], starts[rising + 1])]
+            one, other = self.one[edges], self.other[edges]
+            rises = self.label[one] > self.label[other]
+            if not rises.any():
+                return
+            np.maximum.at(self.label, other[rises], self.label[one[rises]])
+            rising = np.unique(other[rises])
+        self.is_settled = False
+
+    @property
+    def of_source(self) -> Column:
+        return self.label[self.one]
+
+    @property
+    def of_target(self) -> Column:
+        return self.label[self.other]
+
+    def leaving(self) -> Mask:
+        """Edges to nodes of other pieces, which rise by them."""
+        return ~self.is_mine[self.other] & (self.of_source > self.until)
+
+
+def _ranges(starts: Column, ends: Column) -> Column:
+    """All numbers from each start up to its end."""
+    sizes = ends - starts
+    before = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+
+
+def _by_run(carried: pa.Table, mb: int, judge: Callable[[str, _Piece], pa.Table]) -> Mapped:
+    def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
+        for run in pc.unique(rows.column("run")).to_pylist():
+            mine, of_run = (
+                each.filter(pc.equal(each.column("run"), run)) for each in (rows, carried)
+            )
+            yield judge(run, _Piece(mine, of_run))
+
+    return whole(judge_all, mb)
+
+
+def settled(carried: pa.Table, mb: int) -> Mapped:
+    """Labels of nodes of other pieces, that may be news to these; or that there is no end."""
+
+    def judge(run: str, piece: _Piece) -> pa.Table:
+        if not piece.is_settled:
+            return filled("deep", run, {"label": [0]})
+        edges = np.flatnonzero(piece.leaving())
+        target, label, until = piece.target[edges], piece.of_source[edges], piece.until[edges]
+        order = np.lexsort((-label, target))
+        _, first = np.unique(target[order], return_index=True)
+        last = order[first]
+        columns = {"target": target[last], "label": label[last], "until": until[last]}
+        return filled("label", run, columns)
+
+    return _by_run(carried, mb, judge)
+
+
+def suspicious(carried: pa.Table, mb: int) -> Mapped:
+    """Ties, and spans in which a transaction was late. Labels have risen to where they stay."""
+
+    def judge(run: str, piece: _Piece) -> pa.Table:
+        label = piece.of_source
+        is_tie = np.where(
+            piece.is_mine[piece.other], piece.of_target == label, label >= piece.until
+        )
+        ties = np.flatnonzero(is_tie & ~piece.is_node)
+        ends = {"source": piece.source, "target": piece.target, "label": label}
+        tied = filled("tie", run, {name: each[ties] for name, each in ends.items()})
+        ret = numbers(piece.rows, "ret", NEVER)
+        late = np.flatnonzero(piece.is_node & (label > ret))
+        spans = merged(
+            [
+                Span(run, *each)
+                for each in zip(
+                    ret[late].tolist(), label[late].tolist(), label[late].tolist(), strict=True
+                )
+            ]
+        )
+        return pa.concat_tables([tied, _rows_of(run, spans)])
+
+    return _by_run(carried, mb, judge)
+
+
+def _rows_of(run: str, spans: Sequence[Span]) -> pa.Table:
+    begin, until, label = ([each[at] for each in spans] for at in (1, 2, 3))
+    return filled("span", run, {"begin": begin, "until": until, "label": label})
+
+
+def circular(mb: int) -> Mapped:
+    """Spans of one label, with a circle of ties. Pieces have all ties of a label."""
+
+    def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
+        for run in pc.unique(rows.column("run")).to_pylist():
+            ties = rows.filter(pc.equal(rows.column("run"), run))
+            ends = np.concatenate([numbers(ties, "source"), numbers(ties, "target")])
+            at = np.unique(ends, return_inverse=True)[1]
+            graph = Graph(source=at[: len(ties)], target=at[len(ties) :])
+            label = numbers(ties, "label")
+            labels = sorted({int(label[each[0]]) for each in graph.components()})
+            yield _rows_of(run, [Span(run, each, each, each) for each in labels])
+
+    return whole(judge_all, mb)
+
+
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Those that overlap as one; of these the label of the shortest."""
+    found: list[Span] = []
+    shortest = 0
+    for each in sorted(spans):
+        length = each.end - each.begin
+        if found and found[-1].run == each.run and each.begin <= found[-1].end:
+            last = found[-1]
+            label = each.label if length < shortest else last.label
+            shortest = min(shortest, length)
+            found[-1] = Span(last.run, last.begin, max(last.end, each.end), label)
+        else:
+            found.append(each)
+            shortest = length
+    return found
+
+
+def inside(carried: pa.Table, spans: Sequence[Span], mb: int) -> Mapped:
+    """Nodes and edges of spans; a transaction that only ends in one is there as a moment of it."""
+
+    def judge(run: str, piece: _Piece) -> pa.Table:
+        mine = [(at, each) for at, each in enumerate(spans) if each.run == run]
+        number = np.array([at for at, _ in mine], dtype=np.int64)
+        begins = np.array([each.begin for _, each in mine], dtype=np.int64)
+        ends = np.array([each.end for _, each in mine], dtype=np.int64)
+
+        def span_of(times: Column) -> Column:
+            at = np.searchsorted(begins, times, side="right") - 1
+            is_in = (at >= 0) & (times <= np.append(ends, _NONE)[at])
+            return np.where(is_in, np.append(number, -1)[at], -1)
+
+        by_label = span_of(piece.of_source)
+        by_end = span_of(numbers(piece.rows, "ret", NEVER))
+        ends_in = piece.is_node & (by_end >= 0) & (by_end != by_label)
+        parts = [(by_label, by_label >= 0), (by_end, ends_in)]
+        return pa.concat_tables([_in_spans(piece.rows, *each) for each in parts])
+
+    return _by_run(carried, mb, judge)
+
+
+def _in_spans(rows: pa.Table, span: Column, wanted: Mask) -> pa.Table:
+    at = ROWS.get_field_index("span")
+    chosen = rows.select(ROWS.names).filter(pa.array(wanted)).cast(ROWS)
+    column: Any = pa.array(span[wanted], pa.int64())
+    return chosen.set_column(at, ROWS.field(at), column)
