@@ -30,7 +30,7 @@ from spark.kept import keeping
 from spark.moves import Frame, Moves, OnSpark
 from spark.transaction_circles import circles
 from spark.transaction_keys import OPERATIONS, Keys, apart, nodes
-from spark.transaction_labels import Span, merged
+from spark.transaction_labels import Settling, Span, merged
 from spark.transaction_rows import ROWS, OfKeys, table_of, unpacked
 
 __all__ = ["Transactions", "transactions_in_pieces"]
@@ -105,7 +105,7 @@ class Transactions(Generic[Frame]):
         found: dict[str, Found] = defaultdict(Found)
         spans = _few(self._spans(graph, carried), doubts)
         while spans:
-            judge = transaction_labels.inside(carried, spans, self.keys.mb)
+            judge = transaction_labels.inside(self._settling(carried), spans)
             rows = self.moves.together(self.moves.mapped(graph, judge, ROWS), "run", "span")
             judge = circles(self.keys.mb, self.in_span, is_strict=self.is_strict)
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
@@ -127,7 +127,7 @@ class Transactions(Generic[Frame]):
         known: dict[tuple[str, int], int] = {}
         for _ in range(_ROUNDS):
             carried = _labels(known)
-            judge = transaction_labels.settled(carried, self.keys.mb)
+            judge = transaction_labels.settled(self._settling(carried))
             told = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
             deep = {row["run"] for row in told if row["tag"] == "deep"}
             news = {
@@ -145,14 +145,16 @@ class Transactions(Generic[Frame]):
         doubts.update(dict.fromkeys((run for run, _ in news), _UNSETTLED))
         return _labels(known)
 
+    def _settling(self, carried: pa.Table) -> Settling:
+        return Settling(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
+
     def _spans(self, graph: Frame, carried: pa.Table) -> list[Span]:
-        move, mb = self.moves, self.keys.mb
-        found = move.mapped(graph, transaction_labels.suspicious(carried, mb), ROWS)
-        found = move.kept(found)
+        move = self.moves
+        judge = transaction_labels.suspicious(self._settling(carried))
+        found = move.kept(move.mapped(graph, judge, ROWS))
         ties = move.together(move.tagged(found, "tie"), "run", "label")
-        rows = move.collected(move.mapped(ties, transaction_labels.circular(mb), ROWS)).to_pylist()
-        if self.is_strict:
-            rows += move.collected(move.tagged(found, "span")).to_pylist()
+        circular = move.mapped(ties, transaction_labels.circular(self.keys.mb), ROWS)
+        rows = move.collected(move.both(move.tagged(found, "span"), circular)).to_pylist()
         return merged([Span(*(row[each] for each in _SPAN)) for row in rows])
 
 

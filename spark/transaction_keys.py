@@ -10,22 +10,19 @@ into one worker. Which transactions of unknown end took place is known when all 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from itertools import count, groupby, islice
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
 
-from jepsen_like.checkers import list_append, rw_register
-from jepsen_like.checkers.isolation import Edge
 from jepsen_like.checkers.isolation_levels import STRICT
-from jepsen_like.checkers.likely_order import likely_order
-from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
+from jepsen_like.checkers.micro_operations import transactions_of
 from jepsen_like.checkers.operations import Operation, exact
-from jepsen_like.checkers.verdict import Finding
-from jepsen_like.histories.history import Kind, MalformedHistory, Value
+from jepsen_like.histories.history import Kind, Value
 from spark.columns import operation_of
 from spark.judging import Batches, limited_memory
+from spark.transaction_kinds import KEYS, WRITES, RecordedEdges
 from spark.transaction_rows import OfKeys, Projection, packed, table_of, unpacked
 
 __all__ = ["OPERATIONS", "Keys", "apart", "nodes"]
@@ -37,10 +34,7 @@ OPERATIONS = [
 
 Row = dict[str, Any]
 Seen = Mapping[str, AbstractSet[int]]  # by run
-_WRITES = {"append": "append", "rw-register": "w"}
 _IN_BATCH = 10_000
-_STEPS = 1 << 10  # of a transaction that writes: they are numbered
-_NODES = 1 << 22  # that stand for others, of one key
 
 
 def nodes(seen: Seen) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -80,7 +74,7 @@ def apart(workload: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
             yield from _batches(
                 {"tag": "step", "run": row["run"], "begin": row["call"], **each}
                 for row in batch.to_pylist()
-                for each in _projections(row, _WRITES[workload])
+                for each in _projections(row, WRITES[workload])
             )
 
     return judge
@@ -108,9 +102,10 @@ def _projections(row: Row, write: str) -> list[Row]:
 def _projection(
     bare: Operation, mine: list[tuple[int, Value]], write: str, *, has_read: bool
 ) -> Projection:
-    told = {"result" if has_read else "argument": [step for _, step in mine]}
+    steps = [step for _, step in mine]
+    done = replace(bare, result=steps) if has_read else replace(bare, argument=steps)
     written = next((place for place, step in mine if step[0] == write), 0)
-    return Projection(operation=replace(bare, **told), written=written)
+    return Projection(operation=done, written=written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +131,7 @@ class Keys:
             told.doubts.append(min(row["told"].decode() for row in rows))
             return
         try:
-            of = _KINDS[self.workload](_projections_of(rows))
+            of = KEYS[self.workload](_projections_of(rows))
             if of.doubt is not None:
                 told.doubts.append(of.doubt)
                 return
@@ -146,7 +141,9 @@ class Keys:
             told.doubts.append(f"key {key} alone needs more than the {self.mb} MB of a worker")
             return
         told.reads += of.reads
-        told.seen += [each.operation.call for each in of.seen if each.operation.kind is not Kind.OK]
+        told.seen += [
+            each.operation.call for each in of.seen() if each.operation.kind is not Kind.OK
+        ]
 
     def edges(self, seen: Seen) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         """Of those that have taken place; and, of registers, in what order they may have."""
@@ -165,7 +162,7 @@ class Keys:
         return judge
 
     def _edges(self, run: str, rows: Iterable[Row], seen: AbstractSet[int]) -> Iterator[Row]:
-        of = _KINDS[self.workload](_projections_of(rows))
+        of = KEYS[self.workload](_projections_of(rows))
         if of.doubt is not None:
             return
         number = {
@@ -173,7 +170,7 @@ class Keys:
             for each in of.transactions
             if each.operation.kind is Kind.OK or each.operation.call in seen
         }
-        recorded = _Recorded(of.first)
+        recorded = RecordedEdges(of.first)
         of.enter(recorded, number, is_strict=self.level == STRICT)
         for row in recorded.rows():
             yield {"tag": "edge", "run": run, **row}
@@ -185,125 +182,3 @@ class Keys:
 def _projections_of(rows: Iterable[Row]) -> list[Projection]:
     told = [unpacked(row["told"], Projection) for row in rows]
     return sorted(told, key=lambda each: each.operation.call)
-
-
-@dataclass(slots=True)
-class _Recorded:
-    """Edges in the order in which the whole judge has them: by the first write to their key."""
-
-    first: tuple[int, int]  # the call of the transaction that wrote, and the place of its step
-    nodes: Iterator[int] = field(default_factory=count)
-    edges: list[tuple[int, int, Edge, tuple[str, str]]] = field(default_factory=list)
-
-    def node(self) -> int:
-        call, place = self.first
-        number = next(self.nodes)
-        if place >= _STEPS or number >= _NODES:
-            raise MalformedHistory(f"{place} steps before a write, or {number} writes to a key")
-        return -2 - ((call * _STEPS + place) * _NODES + number)
-
-    def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
-        if source != target:
-            self.edges.append((source, target, kind, what))
-
-    def rows(self) -> Iterator[Row]:
-        begins: dict[int, int] = {}
-        for source, target, _, _ in self.edges:
-            if source < 0 <= target:
-                begins[source] = min(target, begins.get(source, target))
-        call, place = self.first
-        for number, (source, target, kind, what) in enumerate(self.edges):
-            if target < 0 and target not in begins:
-                continue  # it leads nowhere
-            yield {
-                "source": source,
-                "begin": begins.get(source, source),
-                "target": target,
-                "until": begins.get(target, target),
-                "kind": int(kind),
-                "first": call * _STEPS + place,
-                "second": number,
-                "told": packed(what),
-            }
-
-
-class _Lists:
-    """A key of lists."""
-
-    def __init__(self, projections: list[Projection]) -> None:
-        self.transactions = transactions_of([each.operation for each in projections], "append")
-        self.first = _first(projections, self.transactions, "append")
-        self._writes = Writes.by(self.transactions, "append")
-        self.doubt = list_append.not_told_apart(self._writes)
-        self._lists = list_append.Lists()
-        self.reads = 0
-        if self.doubt is None:
-            for each in self.transactions:
-                self._lists.look_at(each, self._writes)
-            self._lists.findings += list_append.incompatible(self._lists)
-            self.reads = len(self._lists.reads)
-        self.findings = self._lists.findings
-
-    @property
-    def seen(self) -> Iterable[Transaction]:
-        return set(self._lists.seen(self._writes))
-
-    def lost_updates(self) -> Iterator[Finding]:
-        return list_append.lost_updates(self._lists)
-
-    def enter(
-        self, edges: _Recorded, number: Mapping[Transaction, int], *, is_strict: bool
-    ) -> None:
-        for key in list(self._writes.of)[:1]:
-            longest = self._lists.longest[key]
-            list_append.enter(edges, number, self._writes, key, longest, self._lists.reads)
-
-    def likely(self, number: Mapping[Transaction, int]) -> Iterable[tuple[int, int]]:
-        return ()  # the order of lists is known
-
-
-class _Registers:
-    """A key of a register."""
-
-    reads = 0
-
-    def __init__(self, projections: list[Projection]) -> None:
-        self.transactions = transactions_of([each.operation for each in projections], "w")
-        self.first = _first(projections, self.transactions, "w")
-        self._writes = Writes.by(self.transactions, "w")
-        self.doubt = rw_register.not_told_apart(self._writes)
-        self.findings: list[Finding] = []
-        self._nodes = rw_register.nodes_of(self.transactions, self._writes, self.findings)
-
-    @property
-    def seen(self) -> Iterable[Transaction]:
-        return set(rw_register.seen_by(self._nodes, self._writes))
-
-    def _key(self, there: AbstractSet[Transaction]) -> rw_register.RegisterKey:
-        nodes = [each for each in self._nodes if each.by in there]
-        return next(iter(rw_register.keys_of(nodes).values()), rw_register.RegisterKey(None))
-
-    def lost_updates(self) -> Iterator[Finding]:
-        return self._key(set(self.transactions)).lost_updates()
-
-    def enter(
-        self, edges: _Recorded, number: Mapping[Transaction, int], *, is_strict: bool
-    ) -> None:
-        self._key(number.keys()).enter(edges, number, self._writes, is_strict=is_strict)
-
-    def likely(self, number: Mapping[Transaction, int]) -> Iterator[tuple[int, int]]:
-        for one, other in likely_order(self._key(number.keys())):
-            yield number[one], number[other]
-
-
-_KINDS = {"append": _Lists, "rw-register": _Registers}
-
-
-def _first(
-    projections: list[Projection], transactions: list[Transaction], write: str
-) -> tuple[int, int]:
-    """The first write to the key."""
-    for each, transaction in zip(projections, transactions, strict=True):
-        if transaction.writes(write):
-            return each.operation.call, each.written
-    return 0, 0

@@ -2,24 +2,25 @@
 
 Each node has a *label*: the latest time at which a node that leads to it begins, itself among them.
 So it is the earliest moment at which the node can have taken place, and along an edge labels never
-fall. Around a circle all are one:
+fall. Around a circle all are one.
 
-- a circle of dependencies alone has one label, and the edges between nodes of one label, the
-  *ties*, are few and close together
-- a circle that needs the order of time passes a transaction that had ended before its label:
-  what leads to it began when it was over
+- A circle of dependencies alone has one label, and the edges between nodes of one label, the
+  *ties*, are few and close together.
+- Where the order of time counts, a transaction may be *late*: it had ended before its label, so
+  that what leads to it began when it was over. It leads on with its end instead of its label.
 
 A piece has all edges that leave the nodes of a stretch of time, and settles the labels of these.
 What leads to other pieces is carried there, and all settle again, until nothing rises any more.
 Along an edge that leads ahead in time nothing rises. So only what takes place across the border of
 two pieces is carried: transactions that are open at once, and those that read what is old.
 
-A *span* is time without a gap in which something was late, or the one label of a circle. No circle
-leaves its span: it would have to come back, and only what is late leads back. Source: colouring,
-Orzan 2004; of spans, the argument above.
+A *span* is time without a gap from the end of something late to its label, or the one label of a
+circle. No circle leaves its span: it would have to come back, and only what is late leads back.
+Source: colouring, Orzan 2004; of spans, the argument above.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +34,10 @@ from spark.columns import numbers
 from spark.pieces import Mapped, whole
 from spark.transaction_rows import ROWS, filled
 
-__all__ = ["Span", "circular", "inside", "merged", "settled", "suspicious"]
+__all__ = ["Settling", "Span", "circular", "inside", "merged", "settled", "suspicious"]
 
 _NONE = -(1 << 62)
-_DEEP = 10_000  # edges one behind the other, along which a label rises within a piece
+_DEEP = 200_000  # edges one behind the other, along which a label rises within a piece
 
 
 class Span(NamedTuple):
@@ -49,7 +50,7 @@ class Span(NamedTuple):
 class _Piece:
     """The nodes and edges of a run in a piece; `carried` are labels of its nodes."""
 
-    def __init__(self, rows: pa.Table, carried: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, carried: pa.Table, *, is_strict: bool) -> None:
         self.rows = rows
         self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "begin")
         target = numbers(rows, "target", _NONE)
@@ -61,6 +62,9 @@ class _Piece:
         self.label = np.full(len(names), _NONE)
         np.maximum.at(self.label, self.one, begin)
         np.maximum.at(self.label, self.other, self.until)
+        self.ret = np.full(len(names), NEVER)  # or nobody asks
+        if is_strict:
+            self.ret[self.one[self.is_node]] = numbers(rows, "ret", NEVER)[self.is_node]
         self.is_mine = np.zeros(len(names), dtype=bool)
         self.is_mine[self.one] = True
         nodes = numbers(carried, "target")
@@ -77,10 +81,11 @@ class _Piece:
         for _ in range(_DEEP):
             edges = order[_ranges(starts[rising], starts[rising + 1])]
             one, other = self.one[edges], self.other[edges]
-            rises = self.label[one] > self.label[other]
+            led = np.minimum(self.label[one], self.ret[one])
+            rises = led > self.label[other]
             if not rises.any():
                 return
-            np.maximum.at(self.label, other[rises], self.label[one[rises]])
+            np.maximum.at(self.label, other[rises], led[rises])
             rising = np.unique(other[rises])
         self.is_settled = False
 
@@ -89,73 +94,81 @@ class _Piece:
         return self.label[self.one]
 
     @property
-    def of_target(self) -> Column:
-        return self.label[self.other]
+    def led(self) -> Column:
+        """What each edge leads on."""
+        return np.minimum(self.label, self.ret)[self.one]
 
     def leaving(self) -> Mask:
         """Edges to nodes of other pieces, which rise by them."""
-        return ~self.is_mine[self.other] & (self.of_source > self.until)
+        return ~self.is_mine[self.other] & (self.led > self.until)
+
+    def ties(self) -> Mask:
+        label, led = self.of_source, self.led
+        is_one = np.where(
+            self.is_mine[self.other], self.label[self.other] == led, led >= self.until
+        )
+        return ~self.is_node & (led == label) & is_one
+
+    def late(self) -> Mask:
+        return self.is_node & (self.of_source > self.led)
 
 
 def _ranges(starts: Column, ends: Column) -> Column:
     """All numbers from each start up to its end."""
     sizes = ends - starts
     before = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    shifted: Column = np.arange(int(sizes.sum())) + np.repeat(starts - before, sizes)
+    return shifted
 
 
-def _by_run(carried: pa.Table, mb: int, judge: Callable[[str, _Piece], pa.Table]) -> Mapped:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settling:
+    """`carried`: labels that pieces have told."""
+
+    carried: pa.Table
+    is_strict: bool
+    mb: int
+
+
+def _by_run(of: Settling, judge: Callable[[str, _Piece], pa.Table]) -> Mapped:
     def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
         for run in pc.unique(rows.column("run")).to_pylist():
-            mine, of_run = (
-                each.filter(pc.equal(each.column("run"), run)) for each in (rows, carried)
+            mine, carried = (
+                each.filter(pc.equal(each.column("run"), run)) for each in (rows, of.carried)
             )
-            yield judge(run, _Piece(mine, of_run))
+            yield judge(run, _Piece(mine, carried, is_strict=of.is_strict))
 
-    return whole(judge_all, mb)
+    return whole(judge_all, of.mb)
 
 
-def settled(carried: pa.Table, mb: int) -> Mapped:
+def settled(of: Settling) -> Mapped:
     """Labels of nodes of other pieces, that may be news to these; or that there is no end."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
         if not piece.is_settled:
             return filled("deep", run, {"label": [0]})
         edges = np.flatnonzero(piece.leaving())
-        target, label, until = piece.target[edges], piece.of_source[edges], piece.until[edges]
+        target, label = piece.target[edges], piece.led[edges]
         order = np.lexsort((-label, target))
         _, first = np.unique(target[order], return_index=True)
-        last = order[first]
-        columns = {"target": target[last], "label": label[last], "until": until[last]}
-        return filled("label", run, columns)
+        highest = order[first]
+        return filled("label", run, {"target": target[highest], "label": label[highest]})
 
-    return _by_run(carried, mb, judge)
+    return _by_run(of, judge)
 
 
-def suspicious(carried: pa.Table, mb: int) -> Mapped:
+def suspicious(of: Settling) -> Mapped:
     """Ties, and spans in which a transaction was late. Labels have risen to where they stay."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
-        label = piece.of_source
-        is_tie = np.where(
-            piece.is_mine[piece.other], piece.of_target == label, label >= piece.until
-        )
-        ties = np.flatnonzero(is_tie & ~piece.is_node)
-        ends = {"source": piece.source, "target": piece.target, "label": label}
+        ties, late = np.flatnonzero(piece.ties()), np.flatnonzero(piece.late())
+        ends = {"source": piece.source, "target": piece.target, "label": piece.of_source}
         tied = filled("tie", run, {name: each[ties] for name, each in ends.items()})
-        ret = numbers(piece.rows, "ret", NEVER)
-        late = np.flatnonzero(piece.is_node & (label > ret))
-        spans = merged(
-            [
-                Span(run, *each)
-                for each in zip(
-                    ret[late].tolist(), label[late].tolist(), label[late].tolist(), strict=True
-                )
-            ]
-        )
+        times = zip(piece.led[late].tolist(), piece.of_source[late].tolist(), strict=True)
+        spans = merged([Span(run, ret, label, label) for ret, label in times])
         return pa.concat_tables([tied, _rows_of(run, spans)])
 
-    return _by_run(carried, mb, judge)
+    return _by_run(of, judge)
 
 
 def _rows_of(run: str, spans: Sequence[Span]) -> pa.Table:
@@ -196,7 +209,7 @@ def merged(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-def inside(carried: pa.Table, spans: Sequence[Span], mb: int) -> Mapped:
+def inside(of: Settling, spans: Sequence[Span]) -> Mapped:
     """Nodes and edges of spans; a transaction that only ends in one is there as a moment of it."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
@@ -216,7 +229,7 @@ def inside(carried: pa.Table, spans: Sequence[Span], mb: int) -> Mapped:
         parts = [(by_label, by_label >= 0), (by_end, ends_in)]
         return pa.concat_tables([_in_spans(piece.rows, *each) for each in parts])
 
-    return _by_run(carried, mb, judge)
+    return _by_run(of, judge)
 
 
 def _in_spans(rows: pa.Table, span: Column, wanted: Mask) -> pa.Table:
