@@ -89,7 +89,9 @@ class _Lists:
     """A key of lists."""
 
     def __init__(self, projections: Sequence[Projection]) -> None:
-        self.transactions = transactions_of([each.operation for each in projections], "append")
+        self.transactions: Sequence[Transaction] = transactions_of(
+            [each.operation for each in projections], "append"
+        )
         self.first = _first(projections, self.transactions, "append")
         self._writes = Writes.by(self.transactions, "append")
         self.doubt = list_append.not_told_apart(self._writes)
@@ -123,7 +125,9 @@ class _Registers:
     reads = 0
 
     def __init__(self, projections: Sequence[Projection]) -> None:
-        self.transactions = transactions_of([each.operation for each in projections], "w")
+        self.transactions: Sequence[Transaction] = transactions_of(
+            [each.operation for each in projections], "w"
+        )
         self.first = _first(projections, self.transactions, "w")
         self._writes = Writes.by(self.transactions, "w")
         self.doubt = rw_register.not_told_apart(self._writes)

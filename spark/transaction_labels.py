@@ -96,11 +96,13 @@ class _Piece:
     @property
     def led(self) -> Column:
         """What each edge leads on."""
-        return np.minimum(self.label, self.ret)[self.one]
+        led: Column = np.minimum(self.label, self.ret)[self.one]
+        return led
 
     def leaving(self) -> Mask:
         """Edges to nodes of other pieces, which rise by them."""
-        return ~self.is_mine[self.other] & (self.led > self.until)
+        rises: Mask = self.led > self.until
+        return rises & ~self.is_mine[self.other]
 
     def ties(self) -> Mask:
         label, led = self.of_source, self.led
@@ -110,7 +112,8 @@ class _Piece:
         return ~self.is_node & (led == label) & is_one
 
     def late(self) -> Mask:
-        return self.is_node & (self.of_source > self.led)
+        has_ended: Mask = self.of_source > self.led
+        return has_ended & self.is_node
 
 
 def _ranges(starts: Column, ends: Column) -> Column:

@@ -107,6 +107,14 @@ def test_circle_that_no_worker_can_hold_is_undecided() -> None:
     assert "more than 1 transactions" in found.reason
 
 
+def test_transaction_of_unknown_end_is_there_in_all_keys_if_it_was_read_in_one() -> None:
+    play = Play(workload="append")
+    play.invoke(1, "txn", [["append", "x", 1], ["append", "y", 2]])
+    play.info(1)
+    play.did(0, "txn", [["r", "x", None], ["r", "y", None]], [["r", "x", [1]], ["r", "y", []]])
+    assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
 @pytest.mark.parametrize(
     ("step", "why"),
     [(["append", {"a": 1}, 1], "makes no sense"), (["append", "x", 1], "appended to 'x' twice")],
