@@ -152,6 +152,10 @@ class _Registers:
             yield number[one], number[other]
 
 
+def _transactions(projections: Sequence[Projection], write: str) -> Sequence[Transaction]:
+    return transactions_of([each.operation for each in projections], write)
+
+
 def _first(
     projections: Sequence[Projection], transactions: Sequence[Transaction], write: str
 ) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class _Piece:
         self.rows = rows
         self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "begin")
         target = numbers(rows, "target", _NONE)
-        self.is_node = target == _NONE
+        self.is_node: Mask = target == _NONE
         self.target = np.where(self.is_node, self.source, target)
         self.until = np.where(self.is_node, begin, numbers(rows, "until"))
         names, at = np.unique(np.concatenate([self.source, self.target]), return_inverse=True)
