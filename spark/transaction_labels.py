@@ -101,8 +101,8 @@ class _Piece:
 
     def leaving(self) -> Mask:
         """Edges to nodes of other pieces, which rise by them."""
-        rises: Mask = self.led > self.until
-        return rises & ~self.is_mine[self.other]
+        leaves: Mask = ~self.is_mine[self.other] & (self.led > self.until)
+        return leaves
 
     def ties(self) -> Mask:
         label, led = self.of_source, self.led
