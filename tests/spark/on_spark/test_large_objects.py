@@ -1,4 +1,4 @@
-"""Large objects of all models in pieces are judged as whole ones, or undecided with a reason."""
+"""Registers, queues and sets in pieces are judged as whole ones, or undecided with a reason."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation_levels import TRANSACTIONS
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 from jepsen_like.histories.history import History
 from spark.checks import check
@@ -20,11 +19,9 @@ from tests.agreement.agreeing import history_of
 from tests.agreement.free import freely_played
 from tests.agreement.free_objects import FREE_OBJECTS
 from tests.agreement.models import MODELS
-from tests.agreement.transactions import played
 from tests.jepsen_like.play import Play
 from tests.spark.conftest import SETTINGS
 from tests.spark.tables import write_table
-from tests.spark.test_transaction_pieces import LIES, LONG
 from tests.spark.test_value_pieces import two_orders
 from tests.spark.total_queues import total_queue
 
@@ -35,8 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
 OF_EACH = 20
 SMALL = Thresholds(one_worker=0, by_operation=0, piece=3_000)
-# Where a search decides.
-SEARCHED = ("queue, values come again", "queues", "register", "registers", "rw-register")
+SEARCHED = ("queue, values come again", "queues", "register", "registers")  # where that decides
 Row = dict[str, Any]
 
 
@@ -49,7 +45,6 @@ def histories() -> dict[str, History]:
         },
         **{name: partial(free, name) for name in ("sets", "registers", "queues")},
         "total queue": total_queue,
-        **{name: partial(transactions, name) for name in TRANSACTIONS},
     }
     return {
         f"{name} {number}": make(number)
@@ -88,10 +83,6 @@ def planted() -> dict[str, History]:
     return made
 
 
-def transactions(workload: str, number: int) -> History:
-    return played(workload, Random(f"in pieces {workload} {number}"), LONG, LIES)
-
-
 def free(name: str, number: int) -> History:
     lying = 0.0 if number % 2 else 0.1
     return freely_played(FREE_OBJECTS[name], Random(f"in pieces {name} {number}"), lying)
@@ -109,7 +100,7 @@ def test_objects_in_pieces_are_judged_as_whole_ones(spark: "SparkSession", tmp_p
         verdicts=str(tmp_path / "verdicts"),
     )
     ways = {large.way for large in plans[0].distributed}
-    assert ways == {"queues", "registers", "sets", "total queues", "transactions"}
+    assert ways == {"queues", "registers", "sets", "total queues"}
     of_runs = defaultdict[str, list[Row]](list)
     for row in pq.read_table(tmp_path / "verdicts").to_pylist():
         of_runs[row["run"]].append(row)
