@@ -105,11 +105,11 @@ class _Piece:
         return leaves
 
     def ties(self) -> Mask:
-        label, led = self.of_source, self.led
-        is_one = np.where(
-            self.is_mine[self.other], self.label[self.other] == led, led >= self.until
-        )
-        return ~self.is_node & (led == label) & is_one
+        led = self.led
+        is_here = self.is_mine[self.other]
+        is_one = np.where(is_here, self.label[self.other] == led, led >= self.until)
+        ties: Mask = ~self.is_node & (led == self.of_source) & is_one
+        return ties
 
     def late(self) -> Mask:
         has_ended: Mask = self.of_source > self.led
