@@ -21,7 +21,7 @@ from tests.jepsen_like.play import Play
 from tests.spark.moved_here import Here
 from tests.spark.tables import table_of
 
-RANDOM = 16
+RANDOM = 12
 MB = 1 << 20  # no limit
 IN_SPAN = 1_000_000
 LONG = 30  # transactions
@@ -113,6 +113,26 @@ def test_transaction_of_unknown_end_is_there_in_all_keys_if_it_was_read_in_one()
     play.info(1)
     play.did(0, "txn", [["r", "x", None], ["r", "y", None]], [["r", "x", [1]], ["r", "y", []]])
     assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
+def test_circles_that_overlap_in_time_are_of_one_span() -> None:
+    play = Play(workload="append")
+    for number in range(4):
+        play.did(0, "txn", [["append", "x", number]], [["append", "x", number]])
+    for elements in ([0], [0, 1, 2], [0, 1], [0, 1, 2, 3]):
+        play.did(1, "txn", [["r", "x", None]], [["r", "x", elements]])
+    assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
+def test_register_without_a_circle_is_not_valid_if_no_order_explains_it() -> None:
+    """Both keys were written by 1 and by 2 at once, and somebody saw one value of each."""
+    play = Play(workload="rw-register")
+    for value in (1, 2):
+        play.invoke(value, "txn", [["w", "x", value], ["w", "y", value]])
+    for value in (1, 2):
+        play.ok(value, [["w", "x", value], ["w", "y", value]])
+    play.did(3, "txn", [["r", "x", None], ["r", "y", None]], [["r", "x", 1], ["r", "y", 2]])
+    assert agrees(play.history, 2) == (Outcome.UNDECIDED, Outcome.UNDECIDED)
 
 
 @pytest.mark.parametrize(
