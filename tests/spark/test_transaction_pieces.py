@@ -21,7 +21,7 @@ from tests.jepsen_like.play import Play
 from tests.spark.moved_here import Here
 from tests.spark.tables import table_of
 
-RANDOM = 12
+RANDOM = 16
 MB = 1 << 20  # no limit
 IN_SPAN = 1_000_000
 LONG = 30  # transactions
