@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jepsen_like.checkers.isolation import ISOLATION, TRANSACTIONS
+from jepsen_like.checkers.isolation_levels import ISOLATION, TRANSACTIONS
 from jepsen_like.histories.history import (
     INITIAL,
     TRUST_FAILURES,

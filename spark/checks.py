@@ -27,6 +27,7 @@ from spark.bounded import NotInTime, bounded, how_it_ended
 from spark.distributed import Pieces, judged_in_pieces
 from spark.distributed_queues import queues_in_pieces
 from spark.distributed_registers import registers_in_pieces
+from spark.distributed_transactions import transactions_in_pieces
 from spark.distributed_values import sets_in_pieces, total_queues_in_pieces
 from spark.judging import Judging, Limits
 from spark.kept import kept
@@ -259,6 +260,8 @@ def _found(mine: DataFrame, alike: Sequence[Large], count: int, limits: Limits) 
         of_runs = sets_in_pieces(mine, cut, limits.budget)
     elif first.way == "total queues":
         of_runs = total_queues_in_pieces(mine, cut)
+    elif first.way == "transactions":
+        of_runs = transactions_in_pieces(mine, first.workload, first.isolation, cut)
     else:
         verdict = _KEYED[first.way](mine, names, cut)
         yield Part(first.run, first.workload, verdict, is_of_many=True)

@@ -1,10 +1,11 @@
 """How much there is to judge, and which way each part of it goes. Said before anything is judged.
 
 whole     most objects: a worker reads all rows of one, and judges it with others in one pass
-in pieces logs, registers, queues and sets that are too large for one worker: judged on all of them
+in pieces logs, registers, queues, sets and transactions that are too large for one worker: judged
+          on all of them
 
-A set or a total queue is judged operation by operation: that takes more memory than columns do.
-What is in its lists counts as rows as well.
+A set, a total queue or a history of transactions is judged operation by operation: that takes more
+memory than columns do. What is in its lists counts as rows as well.
 """
 
 import json
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from jepsen_like.checkers.isolation_levels import ISOLATION, LEVELS, STRICT, TRANSACTIONS
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
 from jepsen_like.checkers.registers import initial_of
 from jepsen_like.histories.history import Kind
@@ -23,13 +25,15 @@ from spark.verdicts import named
 __all__ = ["Large", "Plan", "Thresholds", "plan"]
 
 _WAYS = {
+    "append": "transactions",
     "cas-register": "registers",
     "queue": "queues",
     "register": "registers",
+    "rw-register": "transactions",
     "set": "sets",
     "total-queue": "total queues",
 }
-_BY_OPERATION = ("set", "total-queue")
+_BY_OPERATION = (*TRANSACTIONS, "set", "total-queue")
 _CHANGES = {"add", "cas", "dequeue", "drain", "enqueue", "read-stale", "remove", "write"}
 _SHOWING = sorted({*LOOKED_AT["log"], *_CHANGES, "read"})
 _BYTES_LISTED = 4  # of an element of a list, about
@@ -56,6 +60,7 @@ class Large:
     size: int  # in rows, and in what is in lists
     is_idempotent: bool  # are its producers
     shows: bool  # anything that is judged was ok
+    isolation: str  # that its transactions promise
 
     @property
     def name(self) -> str:
@@ -78,9 +83,9 @@ class Plan:
 
     def in_pieces(self) -> Iterator[Sequence[Large]]:
         """Those that are judged by the same rules."""
-        alike: dict[tuple[str, str, bool], list[Large]] = {}
+        alike: dict[tuple[str | bool, ...], list[Large]] = {}
         for large in self.distributed:
-            by = large.way, large.workload, large.is_idempotent
+            by = large.way, large.workload, large.is_idempotent, large.isolation
             alike.setdefault(by, []).append(large)
         yield from alike.values()
 
@@ -137,12 +142,18 @@ def _may_be_cut(name: str, workload: str, options: str) -> bool:
     match _WAYS.get(workload):
         case "registers":
             return name != WHOLE and initial_of(json.loads(options)) == [None]
+        case "transactions":
+            return _isolation(options) in LEVELS
         case "queues":
             return name != WHOLE
         case None:
             return name != WHOLE and split_of(workload) is Split.STEPS
         case _:
             return True
+
+
+def _isolation(options: str) -> str:
+    return str(json.loads(options).get(ISOLATION, STRICT))
 
 
 def _large(row: Row) -> Large:
@@ -152,6 +163,7 @@ def _large(row: Row) -> Large:
         workload=row["workload"],
         size=row["size"],
         is_idempotent=is_idempotent(json.loads(row["options"])),
+        isolation=_isolation(row["options"]),
         shows=row["shows"],
     )
 

@@ -1,4 +1,4 @@
-"""What isolation levels forbid: circles of transactions that depend on one another.
+"""Circles of transactions that depend on one another, and their names.
 
     ww        one wrote a version, the other a later one of the same key
     wr        one wrote what the other read
@@ -13,53 +13,27 @@
     G2-item        with several rw
     -process, -realtime: the circle needs that order
 
-The history says in its header what is promised, as the option `isolation`: one of `LEVELS`. Without
-a word it is strict serializability. What a level allows is counted, and no finding.
+Which of them are forbidden is in `isolation_levels`.
 
-Source: Adya, Liskov and O'Neil 2000; Cerone and Gotsman 2018 for snapshot isolation; Elle
-(Kingsbury and Alvaro 2020) for the names.
+Source: Adya, Liskov and O'Neil 2000; Elle (Kingsbury and Alvaro 2020) for the names.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from jepsen_like.checkers.dependency_graph import Graph, in_processes, in_time
 from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.pairing import Column
-from jepsen_like.checkers.verdict import Finding, Verdict
-from jepsen_like.histories.history import MalformedHistory, Value
+from jepsen_like.checkers.verdict import Finding
 
-__all__ = [
-    "ISOLATION",
-    "LEVELS",
-    "STRICT",
-    "TRANSACTIONS",
-    "Dependencies",
-    "Edge",
-    "level_of",
-    "verdict_of",
-]
+__all__ = ["Dependencies", "Edge", "Edges", "circles_in"]
 
-ISOLATION = "isolation"  # an option of the header
-TRANSACTIONS = ("append", "rw-register")  # workloads
-STRICT = "strict-serializable"
-_COMMITTED = frozenset(("G0", "G1a", "G1b", "G1c"))
-_SNAPSHOT = _COMMITTED | {"internal", "lost-update", "G-single", "G-nonadjacent"}
-LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
-    "read-committed": _COMMITTED,
-    "snapshot-isolation": _SNAPSHOT,
-    "serializable": _SNAPSHOT | {"G2-item"},
-    STRICT: _SNAPSHOT | {"G2-item"},
-}
-_CIRCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
-_OTHERS = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
-_SHOWN = 3  # of one name
 _SEEDS = 200  # edges of a component through which a circle is sought
 
 
@@ -77,6 +51,16 @@ class _Told(NamedTuple):
     target: int
     kind: Edge
     what: tuple[str, str]  # in words, to stand behind the one transaction, and the other
+
+
+class Edges(Protocol):
+    """Takes what is known of who came before whom."""
+
+    def node(self) -> int:
+        """A node that is no transaction, and stands for several."""
+
+    def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
+        """`what`: in words, to stand behind the one transaction, and the other."""
 
 
 @dataclass(slots=True)
@@ -200,51 +184,8 @@ def _name(circle: Sequence[_Told]) -> str:
     return f"{name}-process" if Edge.PROCESS in kinds else name
 
 
-def level_of(options: Mapping[str, Value]) -> str:
-    """Raises `MalformedHistory` if the promise is none that is known."""
-    level = options.get(ISOLATION, STRICT)
-    if level not in LEVELS:
-        raise MalformedHistory(f"isolation {level!r:.60}: known are {', '.join(LEVELS)}")
-    return str(level)
-
-
-def verdict_of(
-    findings: Sequence[Finding], depends: Dependencies, level: str, counts: Mapping[str, Value]
-) -> Verdict:
-    """On what was found without the graph, and on circles in it."""
-    found = [*findings, *_findings(depends, is_strict=level == STRICT)]
-    told: Counter[str] = Counter()
-    forbidden = []
-    for each in found:
-        if _is_forbidden(each.rule, level):
-            told[each.rule] += 1
-            if told[each.rule] <= _SHOWN:
-                forbidden.append(each)
-        else:
-            told[f"{each.rule}, allowed"] += 1
-    allowed = {name: count for name, count in told.items() if name.endswith(", allowed")}
-    if not forbidden and _may_hide_more(allowed, level):
-        return replace(Verdict.undecided(f"{level}: {_HIDDEN}"), counts={**counts, **allowed})
-    return Verdict.of(forbidden, {**counts, **allowed})
-
-
-_HIDDEN = "what it allows was found, and may hide what it forbids"
-
-
-def _may_hide_more(allowed: Mapping[str, int], level: str) -> bool:
-    """A circle that is allowed may contain another one; a read that is not as the transaction must
-    see it is not looked at any further."""
-    return bool(allowed) if level == "snapshot-isolation" else "internal, allowed" in allowed
-
-
-def _is_forbidden(rule: str, level: str) -> bool:
-    name = rule.removesuffix("-realtime").removesuffix("-process")
-    if name in _CIRCLES | _OTHERS:
-        return name in LEVELS[level]
-    return True
-
-
-def _findings(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
+def circles_in(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
+    """What breaks a rule of circles; `is_strict`: the orders of processes and of time count."""
     told: set[tuple[str, tuple[int, ...]]] = set()
     for rule, circle in depends.circles(is_strict=is_strict):
         nodes = [each.source for each in circle if each.source < len(depends.operations)]

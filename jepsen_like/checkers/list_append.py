@@ -6,7 +6,7 @@
 - `incompatible-order`: two lists of a key, of which neither begins with the other
 - `internal`: a transaction does not see what it has read, or appended, itself
 - `lost-update`: two transactions read the same list and append to it
-- circles: see `isolation`
+- circles: see `isolation`, and `isolation_levels` for what is forbidden
 
 The longest list of a key has its elements in the order in which they were appended. What is
 acknowledged and in no list was appended after all of them. So whether the transactions can be
@@ -15,39 +15,40 @@ all lists. Elements must be told apart: where one was appended twice to a key, i
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jepsen_like.checkers.isolation import Dependencies, Edge, level_of, verdict_of
+from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, circles_in
+from jepsen_like.checkers.isolation_levels import STRICT, Found, level_of, verdict_of
 from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["check_list_append"]
+__all__ = ["Lists", "check_list_append", "enter", "incompatible", "lost_updates", "not_told_apart"]
 
-_List = tuple[Hashable, ...]
+List = tuple[Hashable, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """What a transaction has read of a key before it appended to it itself."""
 
     by: Transaction
     key: Hashable
-    elements: _List
+    elements: List
 
 
 @dataclass(slots=True)
-class _Lists:
+class Lists:
     findings: list[Finding] = field(default_factory=list)
-    reads: list[_Read] = field(default_factory=list)
-    longest: dict[Hashable, _List] = field(default_factory=lambda: defaultdict(tuple))
+    reads: list[Read] = field(default_factory=list)
+    longest: dict[Hashable, List] = field(default_factory=lambda: defaultdict(tuple))
 
     def look_at(self, transaction: Transaction, writes: Writes) -> None:
-        known: dict[Hashable, _List] = {}  # what it must read again
-        appended: dict[Hashable, _List] = defaultdict(tuple)  # before it has read anything
+        known: dict[Hashable, List] = {}  # what it must read again
+        appended: dict[Hashable, List] = defaultdict(tuple)  # before it has read anything
         for f, key, value in transaction.steps:
             if f == "append":
                 if key in known:
@@ -71,8 +72,8 @@ class _Lists:
         self,
         transaction: Transaction,
         key: Hashable,
-        elements: _List,
-        own: _List,
+        elements: List,
+        own: List,
         writes: Writes,
     ) -> None:
         if elements[len(elements) - len(own) :] != own or len(elements) < len(own):
@@ -91,9 +92,14 @@ class _Lists:
         else:
             if elements:
                 wrong += writes.intermediate(transaction, key, elements[-1])
-            self.reads.append(_Read(transaction, key, elements))
+            self.reads.append(Read(transaction, key, elements))
             self.longest[key] = max(self.longest[key], elements, key=len)
         self.findings += wrong
+
+    def seen(self, writes: Writes) -> Iterator[Transaction]:
+        """Those that appended something that is read."""
+        for key, elements in self.longest.items():
+            yield from (writes.of[key][each].by for each in elements)
 
     def _find(self, rule: str, key: Hashable, told: str, *transactions: Transaction) -> None:
         by = [each.operation for each in transactions]
@@ -105,20 +111,28 @@ def check_list_append(operations: Sequence[Operation], options: Mapping[str, Val
     level = level_of(options)
     transactions = transactions_of(operations, "append")
     writes = Writes.by(transactions, "append")
-    if writes.twice:
-        key, value = writes.twice[0]
-        return Verdict.undecided(f"{value!r} was appended to {key!r} twice: nobody can tell which")
-    lists = _Lists()
+    if (why := not_told_apart(writes)) is not None:
+        return Verdict.undecided(why)
+    lists = Lists()
     for each in transactions:
         lists.look_at(each, writes)
-    lists.findings += _incompatible(lists)
+    lists.findings += incompatible(lists)
     if not lists.findings:
-        lists.findings += _lost_updates(lists)
+        lists.findings += lost_updates(lists)
     counts = {"transactions": len(transactions), "lists read": len(lists.reads)}
-    return verdict_of(lists.findings, _depends(transactions, writes, lists), level, counts)
+    depends = _depends(transactions, writes, lists)
+    circles = circles_in(depends, is_strict=level == STRICT)
+    return verdict_of(Found.of([*lists.findings, *circles]), level, counts)
 
 
-def _incompatible(lists: _Lists) -> Iterator[Finding]:
+def not_told_apart(writes: Writes) -> str | None:
+    """Why nobody can tell what was read, if that is so."""
+    for key, value in writes.twice:
+        return f"{value!r} was appended to {key!r} twice: nobody can tell which"
+    return None
+
+
+def incompatible(lists: Lists) -> Iterator[Finding]:
     """Those reads are left out of what follows."""
     kept = []
     for read in lists.reads:
@@ -136,7 +150,7 @@ def _incompatible(lists: _Lists) -> Iterator[Finding]:
     lists.reads = kept
 
 
-def _lost_updates(lists: _Lists) -> Iterator[Finding]:
+def lost_updates(lists: Lists) -> Iterator[Finding]:
     """Two that are known to have taken place."""
     first: dict[tuple[Hashable, int], Transaction] = {}
     for read in lists.reads:
@@ -150,50 +164,65 @@ def _lost_updates(lists: _Lists) -> Iterator[Finding]:
         first.setdefault(version, read.by)
 
 
-def _depends(transactions: Sequence[Transaction], writes: Writes, lists: _Lists) -> Dependencies:
+def _depends(transactions: Sequence[Transaction], writes: Writes, lists: Lists) -> Dependencies:
     """On those that have taken place: acknowledged, or something that they appended is read."""
-    seen = {writes.of[key][each].by for key, elements in lists.longest.items() for each in elements}
+    seen = set(lists.seen(writes))
     there = [each for each in transactions if each.operation.kind is Kind.OK or each in seen]
     depends = Dependencies([each.operation for each in there])
     number = {each: at for at, each in enumerate(there)}
-    keys = {key: _Key.of(depends, number, writes, key, lists.longest[key]) for key in writes.of}
-    for key, of in keys.items():
-        of.order(lists.longest[key])
+    reads: dict[Hashable, list[Read]] = defaultdict(list)
     for read in lists.reads:
-        if read.key in keys:
-            keys[read.key].follow(number[read.by], read.elements, lists.longest[read.key])
+        reads[read.key].append(read)
+    for key in list(writes.of):
+        enter(depends, number, writes, key, lists.longest[key], reads[key])
     return depends
+
+
+def enter(
+    depends: Edges,
+    number: Mapping[Transaction, int],
+    writes: Writes,
+    key: Hashable,
+    longest: List,
+    reads: Iterable[Read],
+) -> None:
+    """What is known of who appended to a key, and who read it, came before whom.
+
+    `number`: of the node of each transaction that has taken place.
+    """
+    of = _Key.of(depends, number, writes, key, longest)
+    of.order(longest)
+    for read in reads:
+        of.follow(number[read.by], read.elements, longest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Key:
-    """Enters what is known of the transactions that append to a key, and read it."""
-
-    depends: Dependencies
+    depends: Edges
     key: Hashable
     by: Mapping[Hashable, int]  # who appended, by element
-    later: frozenset[int]  # who appended what is in no list
+    later: Sequence[int]  # who appended what is in no list
     end: int  # a node before all of these
 
     @classmethod
     def of(
         cls,
-        depends: Dependencies,
+        depends: Edges,
         number: Mapping[Transaction, int],
         writes: Writes,
         key: Hashable,
-        longest: _List,
+        longest: List,
     ) -> "_Key":
         by = {
             each: number[write.by] for each, write in writes.of[key].items() if write.by in number
         }
-        later = frozenset(by[each] for each in by.keys() - set(longest))
+        later = sorted({by[each] for each in by.keys() - set(longest)})
         end = depends.node()
         for each in later:
             depends.add(end, each, Edge.ON)
         return cls(depends=depends, key=key, by=by, later=later, end=end)
 
-    def order(self, longest: _List) -> None:
+    def order(self, longest: List) -> None:
         for before, after in pairwise(longest):
             what = f"appended {before!r} to {self.key!r}, and", "what comes right after it"
             self.depends.add(self.by[before], self.by[after], Edge.WW, what)
@@ -201,7 +230,7 @@ class _Key:
             what = f"appended {longest[-1]!r} to {self.key!r}, and", "what is in no list yet"
             self._before_what_is_later(self.by[longest[-1]], Edge.WW, what)
 
-    def follow(self, reader: int, elements: _List, longest: _List) -> None:
+    def follow(self, reader: int, elements: List, longest: List) -> None:
         if elements:
             what = f"appended {elements[-1]!r} to {self.key!r}, which", "read"
             self.depends.add(self.by[elements[-1]], reader, Edge.WR, what)

@@ -14,23 +14,33 @@ Every value must be written once to a key; otherwise it is undecided. A register
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from jepsen_like.checkers.isolation import STRICT, Dependencies, Edge, level_of, verdict_of
+from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, circles_in
+from jepsen_like.checkers.isolation_levels import STRICT, Found, level_of, verdict_of
 from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
 from jepsen_like.checkers.operations import Operation
 from jepsen_like.checkers.serial_order import is_explained
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["check_rw_registers"]
+__all__ = [
+    "Node",
+    "RegisterKey",
+    "check_rw_registers",
+    "keys_of",
+    "nodes_of",
+    "not_told_apart",
+    "seen_by",
+]
 
 _Values = dict[Hashable, Hashable]  # by key
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class Node:
     """A transaction that has taken place."""
 
     by: Transaction
@@ -43,33 +53,52 @@ def check_rw_registers(operations: Sequence[Operation], options: Mapping[str, Va
     level = level_of(options)
     transactions = transactions_of(operations, "w")
     writes = Writes.by(transactions, "w")
-    if writes.twice or any(None in of for of in writes.of.values()):
-        key, value = writes.twice[0] if writes.twice else (_of_none(writes), None)
-        return Verdict.undecided(f"{value!r} was written to {key!r} twice: nobody can tell which")
+    if (why := not_told_apart(writes)) is not None:
+        return Verdict.undecided(why)
     findings: list[Finding] = []
-    nodes = [_node(each, writes, findings) for each in transactions]
-    seen = {
-        writes.of[key][value].by
-        for node in nodes
-        for key, value in node.reads.items()
-        if value in writes.of[key]
-    }
+    nodes = nodes_of(transactions, writes, findings)
+    seen = set(seen_by(nodes, writes))
     nodes = [each for each in nodes if each.by.operation.kind is Kind.OK or each.by in seen]
+    keys = keys_of(nodes)
     if not findings:
-        findings += _lost_updates(nodes)
-    depends = _depends(nodes, writes, is_strict=level == STRICT)
-    verdict = verdict_of(findings, depends, level, {"transactions": len(transactions)})
+        findings += (found for each in keys.values() for found in each.lost_updates())
+    is_strict = level == STRICT
+    depends = Dependencies([node.by.operation for node in nodes])
+    number = {node.by: at for at, node in enumerate(nodes)}
+    for key in [key for key in writes.of if key in keys]:
+        keys[key].enter(depends, number, writes, is_strict=is_strict)
+    found = Found.of([*findings, *circles_in(depends, is_strict=is_strict)])
+    verdict = verdict_of(found, level, {"transactions": len(transactions)})
     if verdict.outcome is Outcome.VALID:
-        return compose([verdict, _explained(nodes, depends, is_strict=level == STRICT)])
+        return compose([verdict, _explained(nodes, depends, is_strict=is_strict)])
     return verdict
 
 
-def _of_none(writes: Writes) -> Hashable:
-    return next(key for key, of in writes.of.items() if None in of)
+def not_told_apart(writes: Writes) -> str | None:
+    """Why nobody can tell what was read, if that is so."""
+    of_none = [(key, None) for key, of in writes.of.items() if None in of]
+    for key, value in [*writes.twice, *of_none]:
+        return f"{value!r} was written to {key!r} twice: nobody can tell which"
+    return None
 
 
-def _node(transaction: Transaction, writes: Writes, findings: list[Finding]) -> _Node:
-    node, known = _Node(transaction), _Values()
+def nodes_of(
+    transactions: Sequence[Transaction], writes: Writes, findings: list[Finding]
+) -> list[Node]:
+    """Adds what is wrong with one of them."""
+    return [_node(each, writes, findings) for each in transactions]
+
+
+def seen_by(nodes: Sequence[Node], writes: Writes) -> Iterator[Transaction]:
+    """Whose values are read."""
+    for node in nodes:
+        for key, value in node.reads.items():
+            if value in writes.of[key]:
+                yield writes.of[key][value].by
+
+
+def _node(transaction: Transaction, writes: Writes, findings: list[Finding]) -> Node:
+    node, known = Node(transaction), _Values()
     operation = transaction.operation
     for f, key, value in transaction.steps:
         if f == "w":
@@ -89,96 +118,90 @@ def _node(transaction: Transaction, writes: Writes, findings: list[Finding]) -> 
     return node
 
 
-def _lost_updates(nodes: Sequence[_Node]) -> Iterator[Finding]:
-    first: dict[tuple[Hashable, Hashable], Operation] = {}
+@dataclass(slots=True)
+class RegisterKey:
+    """Those that have taken place and write a key, or read it before they write it."""
+
+    key: Hashable
+    writers: list[Node] = field(default_factory=list)
+    readers: dict[Hashable, list[Node]] = field(default_factory=lambda: defaultdict(list))
+
+    def lost_updates(self) -> Iterator[Finding]:
+        for value, readers in self.readers.items():
+            over = [each.by.operation for each in readers if self.key in each.writes]
+            for operation in over[1:]:
+                told = f"{over[0].index} and {operation.index} read {value!r}, and write over it"
+                yield Finding.of("lost-update", str(self.key), told, over[0], operation)
+
+    def enter(
+        self, depends: Edges, number: Mapping[Transaction, int], writes: Writes, *, is_strict: bool
+    ) -> None:
+        """`number`: of the node of each transaction that has taken place."""
+        self._follow(depends, number, writes)
+        self._write_over(depends, number)
+        if is_strict:
+            self._in_time(depends, number, writes)
+
+    def _follow(self, depends: Edges, number: Mapping[Transaction, int], writes: Writes) -> None:
+        for value, readers in self.readers.items():
+            write = writes.of[self.key].get(value)
+            if write is None or write.by not in number:
+                continue
+            writer, wrote = number[write.by], f"wrote {value!r} to {self.key!r},"
+            for reader in readers:
+                depends.add(writer, number[reader.by], Edge.WR, (f"{wrote} which", "read"))
+                if self.key in reader.writes:
+                    what = f"{wrote} and", "wrote over it"
+                    depends.add(writer, number[reader.by], Edge.WW, what)
+
+    def _write_over(self, depends: Edges, number: Mapping[Transaction, int]) -> None:
+        """Who read what somebody has read, and written over, came before that."""
+        for value, readers in self.readers.items():
+            what = f"read {value!r} of {self.key!r}, which", "wrote over"
+            for writer in self.writers if value is None else readers:
+                if self.key in writer.writes:
+                    for reader in readers:
+                        depends.add(number[reader.by], number[writer.by], Edge.RW, what)
+
+    def _in_time(self, depends: Edges, number: Mapping[Transaction, int], writes: Writes) -> None:
+        """Who read a version came before all who began to write when its writer had ended.
+
+        These stand in a row, each behind a node of its own that leads on to the next: so a reader
+        has one edge, to the first of them.
+        """
+        row = sorted(self.writers, key=lambda each: each.by.operation.call)
+        calls = [each.by.operation.call for each in row]
+        entries = [depends.node() for _ in row]
+        for entry, writer in zip(entries, row, strict=True):
+            depends.add(entry, number[writer.by], Edge.ON)
+        for entry, after in pairwise(entries):
+            depends.add(entry, after, Edge.ON)
+        places = {each.by: at for at, each in enumerate(row)}
+        for value, readers in self.readers.items():
+            write = writes.of[self.key].get(value)
+            if write is None or write.by not in number:
+                continue
+            first = bisect_right(calls, write.by.operation.ret)
+            what = f"read {value!r} of {self.key!r}, after which", "wrote later"
+            for reader in readers:
+                if places.get(reader.by, -1) >= first:  # not through nodes that lead back to it
+                    for other in row[first:]:
+                        depends.add(number[reader.by], number[other.by], Edge.RW, what)
+                elif first < len(row):
+                    depends.add(number[reader.by], entries[first], Edge.RW, what)
+
+
+def keys_of(nodes: Iterable[Node]) -> dict[Hashable, RegisterKey]:
+    keys: dict[Hashable, RegisterKey] = {}
     for node in nodes:
-        for key in node.reads.keys() & node.writes.keys():
-            version, operation = (key, node.reads[key]), node.by.operation
-            if version in first:
-                other = first[version]
-                told = f"{other.index} and {operation.index} read {version[1]!r}, and write over it"
-                yield Finding.of("lost-update", str(key), told, other, operation)
-            first.setdefault(version, operation)
-
-
-def _depends(nodes: Sequence[_Node], writes: Writes, *, is_strict: bool) -> Dependencies:
-    depends = Dependencies([node.by.operation for node in nodes])
-    number = {node.by: at for at, node in enumerate(nodes)}
-    writers: dict[Hashable, list[int]] = defaultdict(list)
-    readers: dict[tuple[Hashable, Hashable], list[int]] = defaultdict(list)
-    for at, node in enumerate(nodes):
         for key in node.writes:
-            writers[key].append(at)
+            keys.setdefault(key, RegisterKey(key)).writers.append(node)
         for key, value in node.reads.items():
-            readers[key, value].append(at)
-            write = writes.of[key].get(value)
-            if write is not None and write.by in number:
-                _follow(depends, number[write.by], at, key, value, node)
-    _write_over(depends, nodes, writers, readers)
-    if is_strict:
-        for key, by in writers.items():
-            _in_time(depends, nodes, key, by, readers, number, writes)
-    return depends
+            keys.setdefault(key, RegisterKey(key)).readers[value].append(node)
+    return keys
 
 
-def _write_over(
-    depends: Dependencies,
-    nodes: Sequence[_Node],
-    writers: Mapping[Hashable, Sequence[int]],
-    readers: Mapping[tuple[Hashable, Hashable], Sequence[int]],
-) -> None:
-    """Who read what somebody has read, and written over, came before that."""
-    for (key, value), of in readers.items():
-        for writer in writers.get(key, ()):
-            if value is None or nodes[writer].reads.get(key, writers) == value:
-                what = f"read {value!r} of {key!r}, which", "wrote over"
-                for reader in of:
-                    depends.add(reader, writer, Edge.RW, what)
-
-
-def _follow(
-    depends: Dependencies, writer: int, at: int, key: Hashable, value: Hashable, node: _Node
-) -> None:
-    depends.add(writer, at, Edge.WR, (f"wrote {value!r} to {key!r}, which", "read"))
-    if key in node.writes:
-        depends.add(writer, at, Edge.WW, (f"wrote {value!r} to {key!r}, and", "wrote over it"))
-
-
-def _in_time(
-    depends: Dependencies,
-    nodes: Sequence[_Node],
-    key: Hashable,
-    by: Sequence[int],
-    readers: Mapping[tuple[Hashable, Hashable], Sequence[int]],
-    number: Mapping[Transaction, int],
-    writes: Writes,
-) -> None:
-    """Who read a version came before all who began to write when its writer had ended.
-
-    These stand in a row, each behind a node of its own that leads on to the next: so a reader has
-    one edge, to the first of them.
-    """
-    row = sorted(by, key=lambda at: nodes[at].by.operation.call)
-    calls = [nodes[at].by.operation.call for at in row]
-    entries = [depends.node() for _ in row]
-    for at, (entry, writer) in enumerate(zip(entries, row, strict=True)):
-        depends.add(entry, writer, Edge.ON)
-        if at + 1 < len(row):
-            depends.add(entry, entries[at + 1], Edge.ON)
-    for value, write in writes.of[key].items():
-        if write.by not in number:
-            continue
-        first = bisect_right(calls, write.by.operation.ret)
-        for reader in readers.get((key, value), ()):
-            later = row[first:]
-            what = f"read {value!r} of {key!r}, after which", "wrote later"
-            if reader not in later and later:
-                depends.add(reader, entries[first], Edge.RW, what)
-            for other in later if reader in later else ():
-                depends.add(reader, other, Edge.RW, what)
-
-
-def _explained(nodes: Sequence[_Node], depends: Dependencies, *, is_strict: bool) -> Verdict:
+def _explained(nodes: Sequence[Node], depends: Dependencies, *, is_strict: bool) -> Verdict:
     kinds = set(Edge) if is_strict else {Edge.WW, Edge.WR, Edge.RW, Edge.ON}
     before = [(each.source, each.target) for each in depends.edges if each.kind in kinds]
     size = 1 + max((max(pair) for pair in before), default=len(nodes) - 1)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation import LEVELS, STRICT
+from jepsen_like.checkers.isolation_levels import LEVELS, STRICT
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired

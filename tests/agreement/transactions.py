@@ -71,12 +71,15 @@ class _Store:
         return list(written) if self.is_list else next(reversed(written), None)
 
 
-def played(workload: str, random: Random) -> History:
+def played(
+    workload: str, random: Random, most: int = 6, lies: Sequence[float] = (0, 0, 0.1, 0.2)
+) -> History:
+    """`most`: transactions; `lies`: shares of what the store does wrong, of which one is chosen."""
     play = Play(workload=workload)
-    store = _Store(WRITES[workload] == "append", random, random.choice([0, 0, 0.1, 0.2]))
+    store = _Store(WRITES[workload] == "append", random, random.choice(lies))
     pending: dict[int, _Open] = {}
     names, values = list(range(random.choice([1, 2, 3]))), count(1)
-    left = random.randint(1, 6)
+    left = random.randint(1, most)
     while left or pending:
         place = random.randrange(len(names))
         process = names[place]

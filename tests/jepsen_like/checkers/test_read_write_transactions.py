@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation import LEVELS
+from jepsen_like.checkers.isolation_levels import LEVELS
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 from tests.agreement.transactions import LEVELS as COMPARED

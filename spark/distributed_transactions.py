@@ -1,0 +1,202 @@
+"""Transactions too large for one worker, judged in pieces on all of them: how the rows move.
+
+    operations --by key--> what is wrong with a key; edges between transactions
+        --by time--> labels, until none rises any more; ties, and spans of what was late
+            ties --by label--> spans of circles
+            edges in spans --by span--> circles, and their names
+
+Of a valid history no edge is in a span. A register has an order that is only likely: where nothing
+is wrong, its edges are put to the others, and if there is still no circle, that order explains all
+that was read. If there is one, there may be another order, and it is undecided.
+
+What comes to the driver: transactions of unknown end that were read, labels that rise across the
+border of two pieces, spans, and what was found.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jepsen_like.checkers.isolation_levels import STRICT, Found, verdict_of
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from spark import transaction_labels
+from spark.distributed import Pieces
+from spark.kept import keeping
+from spark.moves import Frame, Moves, OnSpark
+from spark.transaction_circles import circles
+from spark.transaction_keys import OPERATIONS, Keys, apart, nodes
+from spark.transaction_labels import Settling, Span, merged
+from spark.transaction_rows import ROWS, OfKeys, table_of, unpacked
+
+__all__ = ["Transactions", "transactions_in_pieces"]
+
+_ROUNDS = 200
+_CARRIED = 2_000_000  # labels
+_SPANS = 10_000
+_IN_SPAN = 500_000  # rows, that one worker judges at once
+_UNSETTLED = "dependencies lead back in time too far to be followed in pieces"
+_NO_ORDER = "no order was found that explains all reads, nor a rule that is broken"
+Doubts = dict[str, str]  # by run
+
+
+def transactions_in_pieces(
+    table: DataFrame, workload: str, level: str, cut: Pieces
+) -> dict[str, Verdict]:
+    """By runs. `table` has all rows of these histories, which promise that level."""
+    operations = table.filter(F.col("what") == "operation").select(*OPERATIONS)
+    keys = Keys(workload=workload, level=level, mb=cut.mb)
+    with keeping() as keep:
+        moves = OnSpark(pieces=cut.count, keep=keep)
+        return Transactions(keys=keys, moves=moves, in_span=_IN_SPAN).verdicts(operations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transactions(Generic[Frame]):
+    keys: Keys
+    moves: Moves[Frame]
+    in_span: int
+
+    @property
+    def is_strict(self) -> bool:
+        return self.keys.level == STRICT
+
+    def verdicts(self, operations: Frame) -> dict[str, Verdict]:
+        move = self.moves
+        steps = move.mapped(operations, apart(self.keys.workload), ROWS)
+        steps = move.kept(move.together(steps, "run", "key"))
+        of_runs = _of_runs(move.collected(move.mapped(steps, self.keys.judged, ROWS)))
+        seen = {run: frozenset(each.seen) for run, each in of_runs.items()}
+        there = move.mapped(operations, nodes(seen), ROWS)
+        edges = move.mapped(steps, self.keys.edges(seen), ROWS)
+        graph = move.kept(move.in_order(move.both(there, edges), "run", "begin"))
+        counts = _counted(move.collected(move.tagged(graph, "count")))
+        doubts: Doubts = {}
+        found = self._circles(move.tagged(graph, "node", "edge"), doubts)
+        told = {}
+        for run, each in of_runs.items():
+            each.found.merge(found.get(run, Found()))
+            told[run] = self._verdict(each, counts.get(run, 0), doubts.get(run))
+        valid = [run for run, each in told.items() if each.outcome is Outcome.VALID]
+        if self.keys.workload == "rw-register" and valid:
+            for run in self._contradicted(move.tagged(graph, "node", "edge", "guess")):
+                if run in valid:
+                    told[run] = replace(Verdict.undecided(_NO_ORDER), counts=told[run].counts)
+        return told
+
+    def _verdict(self, of: OfKeys, count: int, doubt: str | None) -> Verdict:
+        if of.doubts:
+            return Verdict.undecided(min(of.doubts))
+        counts = {"transactions": count}
+        if self.keys.workload == "append":
+            counts["lists read"] = of.reads
+        verdict = verdict_of(of.found, self.keys.level, counts)
+        if doubt is not None and verdict.outcome is Outcome.VALID:
+            return replace(Verdict.undecided(doubt), counts=verdict.counts)
+        return verdict
+
+    def _circles(self, graph: Frame, doubts: Doubts) -> dict[str, Found]:
+        """What breaks a rule of circles, by runs."""
+        carried = self._settled(graph, doubts)
+        found: dict[str, Found] = defaultdict(Found)
+        spans = _few(self._spans(graph, carried), doubts)
+        while spans:
+            judge = transaction_labels.inside(self._settling(carried), spans)
+            rows = self.moves.together(self.moves.mapped(graph, judge, ROWS), "run", "span")
+            judge = circles(self.keys.mb, self.in_span, is_strict=self.is_strict)
+            told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
+            for row in told:
+                if row["tag"] == "circles":
+                    found[row["run"]].merge(unpacked(row["told"], Found))
+            large = [spans[row["span"]] for row in told if row["tag"] == "large"]
+            spans = list(_smaller(large, self.in_span, doubts))
+        return found
+
+    def _contradicted(self, graph: Frame) -> set[str]:
+        """Runs of which these edges lead around a circle, or may."""
+        doubts: Doubts = {}
+        spans = self._spans(graph, self._settled(graph, doubts))
+        return {*doubts, *(each.run for each in spans)}
+
+    def _settled(self, graph: Frame, doubts: Doubts) -> pa.Table:
+        """The labels that are carried from piece to piece."""
+        known: dict[tuple[str, int], int] = {}
+        for _ in range(_ROUNDS):
+            carried = _labels(known)
+            judge = transaction_labels.settled(self._settling(carried))
+            told = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
+            deep = {row["run"] for row in told if row["tag"] == "deep"}
+            news = {
+                (row["run"], row["target"]): row["label"]
+                for row in sorted(told, key=lambda row: int(row["label"]))
+                if row["tag"] == "label" and row["run"] not in doubts
+            }
+            news = {of: label for of, label in news.items() if label > known.get(of, label - 1)}
+            doubts.update(dict.fromkeys(deep, _UNSETTLED))
+            known.update(news)
+            if not news:
+                return carried
+            if len(known) > _CARRIED:
+                break
+        doubts.update(dict.fromkeys((run for run, _ in news), _UNSETTLED))
+        return _labels(known)
+
+    def _settling(self, carried: pa.Table) -> Settling:
+        return Settling(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
+
+    def _spans(self, graph: Frame, carried: pa.Table) -> list[Span]:
+        move = self.moves
+        judge = transaction_labels.suspicious(self._settling(carried))
+        found = move.kept(move.mapped(graph, judge, ROWS))
+        ties = move.together(move.tagged(found, "tie"), "run", "label")
+        circular = move.mapped(ties, transaction_labels.circular(self.keys.mb), ROWS)
+        rows = move.collected(move.both(move.tagged(found, "span"), circular)).to_pylist()
+        return merged([Span(*(row[each] for each in _SPAN)) for row in rows])
+
+
+_SPAN = ("run", "begin", "until", "label")
+
+
+def _of_runs(told: pa.Table) -> dict[str, OfKeys]:
+    """Those of all pieces together."""
+    of_runs: dict[str, OfKeys] = defaultdict(lambda: OfKeys())
+    for row in told.to_pylist():
+        of_runs[row["run"]].merge(unpacked(row["told"], OfKeys))
+    for each in of_runs.values():
+        if not each.found.counts:
+            each.found.merge(each.lost_updates)
+    return of_runs
+
+
+def _counted(rows: pa.Table) -> Mapping[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows.to_pylist():
+        counts[row["run"]] += row["first"]
+    return counts
+
+
+def _labels(known: Mapping[tuple[str, int], int]) -> pa.Table:
+    return table_of(
+        {"tag": "label", "run": run, "target": target, "label": label}
+        for (run, target), label in known.items()
+    )
+
+
+def _few(spans: Sequence[Span], doubts: Doubts) -> list[Span]:
+    """The first ones show enough of a history that is that broken; or else nobody knows."""
+    for each in spans[_SPANS:]:
+        doubts[each.run] = f"more than {_SPANS:,} stretches of time may have a circle"
+    return list(spans[:_SPANS])
+
+
+def _smaller(large: Sequence[Span], most: int, doubts: Doubts) -> Iterator[Span]:
+    """What was late least of all in a span is in a circle with what made it late."""
+    for each in large:
+        if each.begin < each.end:
+            yield Span(each.run, each.label, each.label, each.label)
+        else:
+            doubts[each.run] = f"there is a circle among more than {most:,} transactions and edges"

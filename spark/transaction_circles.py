@@ -1,0 +1,57 @@
+"""What is done with a span of transactions: its circles are named as the whole judge names them.
+
+A span has all transactions, and all edges between them, of any circle that touches it; so the same
+circles are found in it as in all of the history, in the same order.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import pyarrow as pa
+
+from jepsen_like.checkers.isolation import Dependencies, Edge, circles_in
+from jepsen_like.checkers.isolation_levels import Found
+from jepsen_like.checkers.operations import Operation
+from spark.judging import Batches, limited_memory
+from spark.transaction_rows import packed, table_of, unpacked
+
+__all__ = ["circles"]
+
+Row = dict[str, Any]
+
+
+def circles(
+    mb: int, most: int, *, is_strict: bool
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Pieces are sorted by run and span; a span of more rows than `most` is told to be large."""
+
+    def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        with limited_memory(mb):
+            for (run, span), mine in groupby(rows, lambda row: (row["run"], row["span"])):
+                some = list(islice(mine, most + 1))
+                of = {"run": run, "span": span}
+                if len(some) > most:
+                    told = {**of, "tag": "large"}
+                else:
+                    found = Found.of(circles_in(_graph(some), is_strict=is_strict))
+                    told = {**of, "tag": "circles", "told": packed(found)}
+                yield from table_of([told]).to_batches()
+
+    return judge
+
+
+def _graph(rows: list[Row]) -> Dependencies:
+    operations = [unpacked(row["told"], Operation) for row in rows if row["tag"] == "node"]
+    operations.sort(key=lambda each: each.call)
+    depends = Dependencies(operations)
+    number = {each.call: at for at, each in enumerate(operations)}
+    edges = [row for row in rows if row["tag"] == "edge"]
+    for name in sorted({row["source"] for row in edges if row["source"] < 0}, reverse=True):
+        number[name] = depends.node()
+    for row in sorted(edges, key=lambda row: (row["first"], row["second"])):
+        if row["source"] in number and row["target"] in number:
+            what = tuple(unpacked(row["told"], list[str]))
+            depends.add(number[row["source"]], number[row["target"]], Edge(row["kind"]), what)
+    return depends

@@ -1,0 +1,154 @@
+"""Transactions in pieces of a key, and of a moment, are judged as the whole of them.
+
+`python -m tests.spark.test_transaction_pieces FIRST LAST` compares the histories of these seeds.
+"""
+
+import sys
+from collections import Counter
+from random import Random
+
+import pyarrow.compute as pc
+import pytest
+
+from jepsen_like.checkers import judge
+from jepsen_like.checkers.isolation_levels import LEVELS, STRICT
+from jepsen_like.checkers.verdict import Outcome, Verdict
+from jepsen_like.histories.history import History, Value
+from spark.distributed_transactions import Transactions
+from spark.transaction_keys import OPERATIONS, Keys
+from tests.agreement.transactions import WRITES, played
+from tests.jepsen_like.play import Play
+from tests.spark.moved_here import Here
+from tests.spark.tables import table_of
+
+RANDOM = 16
+MB = 1 << 20  # no limit
+IN_SPAN = 1_000_000
+LONG = 30  # transactions
+LIES = (0, 0.01, 0.03, 0.1)  # of long histories
+Row = tuple[Outcome, Outcome]
+
+
+def in_pieces(history: History, size: int, in_span: int = IN_SPAN) -> Verdict:
+    """By what is shipped, with rows that move here."""
+    header = history.header
+    level = str(header.options.get("isolation", STRICT))
+    table = table_of(history, "run")
+    done = table.filter(pc.equal(table.column("what"), "operation")).select(OPERATIONS)
+    keys = Keys(workload=header.workload, level=level, mb=MB)
+    return Transactions(keys=keys, moves=Here(size=size), in_span=in_span).verdicts([done])["run"]
+
+
+def agrees(history: History, size: int) -> Row:
+    """An order of a register that explains all is looked for in another way."""
+    expected, found = judge(history), in_pieces(history, size)
+    is_sure = history.header.workload == "append" or expected.outcome is Outcome.VIOLATED
+    if is_sure or found.outcome is Outcome.VIOLATED:
+        shown = any(op.kind.value == "ok" for op in history.ops)
+        assert found.outcome is expected.outcome or not shown
+        assert set(found.findings) == set(expected.findings)
+    if found.outcome is expected.outcome is not Outcome.UNDECIDED:
+        assert {**found.counts, "observations": 0} == expected.counts
+    return expected.outcome, found.outcome
+
+
+def drawn(workload: str, seed: int) -> History:
+    random = Random(f"transactions in pieces {workload} {seed}")
+    long = random.random() < 0.5
+    history = played(workload, random, LONG, LIES) if long else played(workload, random)
+    if random.random() < 0.3:
+        history.header.options["isolation"] = random.choice(list(LEVELS))  # type: ignore[index]
+    return history
+
+
+def compared(first: int, last: int) -> Counter[tuple[str, Outcome, Outcome]]:
+    told = Counter[tuple[str, Outcome, Outcome]]()
+    for seed in range(first, last):
+        for workload in WRITES:
+            try:
+                told[workload, *agrees(drawn(workload, seed), 1 + seed % 4)] += 1
+            except BaseException:
+                print(f"{workload}, seed {seed}")
+                raise
+    return told
+
+
+def test_random_transactions_are_judged_as_they_are_whole() -> None:
+    told = compared(0, RANDOM)
+    for workload in WRITES:
+        assert told[workload, Outcome.VALID, Outcome.VALID]
+        assert told[workload, Outcome.VIOLATED, Outcome.VIOLATED]
+
+
+def stale(distance: int) -> History:
+    """A list is read as it was so many transactions ago."""
+    play = Play(workload="append")
+    for number in range(distance):
+        play.did(0, "txn", [["append", "x", number]], [["append", "x", number]])
+    play.did(1, "txn", [["r", "x", None]], [["r", "x", [0]]])
+    play.did(1, "txn", [["r", "x", None]], [["r", "x", list(range(distance))]])
+    return play.history
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_circle_that_spans_many_pieces_is_found(size: int) -> None:
+    assert agrees(stale(12), size) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
+def test_circle_of_too_large_a_span_is_found_in_a_part_of_it() -> None:
+    found = in_pieces(stale(12), 3, in_span=10)
+    assert [each.rule for each in found.findings] == ["G-single-realtime"]
+    assert found.findings[0] in judge(stale(12)).findings
+
+
+def test_circle_that_no_worker_can_hold_is_undecided() -> None:
+    found = in_pieces(stale(12), 3, in_span=1)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "more than 1 transactions" in found.reason
+
+
+def test_transaction_of_unknown_end_is_there_in_all_keys_if_it_was_read_in_one() -> None:
+    play = Play(workload="append")
+    play.invoke(1, "txn", [["append", "x", 1], ["append", "y", 2]])
+    play.info(1)
+    play.did(0, "txn", [["r", "x", None], ["r", "y", None]], [["r", "x", [1]], ["r", "y", []]])
+    assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
+def test_circles_that_overlap_in_time_are_of_one_span() -> None:
+    play = Play(workload="append")
+    for number in range(4):
+        play.did(0, "txn", [["append", "x", number]], [["append", "x", number]])
+    for elements in ([0], [0, 1, 2], [0, 1], [0, 1, 2, 3]):
+        play.did(1, "txn", [["r", "x", None]], [["r", "x", elements]])
+    assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
+
+
+def test_register_without_a_circle_is_not_valid_if_no_order_explains_it() -> None:
+    """Both keys were written by 1 and by 2 at once, and somebody saw one value of each."""
+    play = Play(workload="rw-register")
+    for value in (1, 2):
+        play.invoke(value, "txn", [["w", "x", value], ["w", "y", value]])
+    for value in (1, 2):
+        play.ok(value, [["w", "x", value], ["w", "y", value]])
+    play.did(3, "txn", [["r", "x", None], ["r", "y", None]], [["r", "x", 1], ["r", "y", 2]])
+    assert agrees(play.history, 2) == (Outcome.UNDECIDED, Outcome.UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [(["append", {"a": 1}, 1], "makes no sense"), (["append", "x", 1], "appended to 'x' twice")],
+)
+def test_what_nobody_can_judge_is_undecided(step: list[Value], why: str) -> None:
+    play = Play(workload="append")
+    for _ in range(2):
+        play.did(0, "txn", [step], [step])
+    play.did(0, "txn", [["r", "y", None]], [["r", "y", [7]]])
+    found = in_pieces(play.history, 2)
+    assert found.outcome is Outcome.UNDECIDED
+    assert why in found.reason
+
+
+if __name__ == "__main__":
+    for outcomes, number in sorted(compared(*map(int, sys.argv[1:])).items(), key=str):
+        print(number, *outcomes)
