@@ -2,11 +2,11 @@
 
     operations --by key--> what is wrong with a key; edges between transactions
         --by time--> labels, until none rises any more; ties, and spans of what was late
-            ties --by label--> spans of circles
-            edges in spans --by span--> circles, and their names
+            ties --by label--> spans of cycles
+            edges in spans --by span--> cycles, and their names
 
 Of a valid history no edge is in a span. A register has an order that is only likely: where nothing
-is wrong, its edges are put to the others, and if there is still no circle, that order explains all
+is wrong, its edges are put to the others, and if there is still no cycle, that order explains all
 that was read. If there is one, there may be another order, and it is undecided.
 
 What comes to the driver: transactions of unknown end that were read, labels that rise across the
@@ -28,7 +28,7 @@ from spark import transaction_labels
 from spark.distributed import Pieces
 from spark.kept import keeping
 from spark.moves import Frame, Moves, OnSpark
-from spark.transaction_circles import circles
+from spark.transaction_cycles import cycles
 from spark.transaction_keys import OPERATIONS, Keys, apart, nodes
 from spark.transaction_labels import Settling, Span, merged
 from spark.transaction_rows import ROWS, OfKeys, table_of, unpacked
@@ -76,7 +76,7 @@ class Transactions(Generic[Frame]):
         graph = move.kept(move.in_order(move.both(there, edges), "run", "begin"))
         counts = _counted(move.collected(move.tagged(graph, "count")))
         doubts: Doubts = {}
-        found = self._circles(move.tagged(graph, "node", "edge"), doubts)
+        found = self._cycles(move.tagged(graph, "node", "edge"), doubts)
         told = {}
         for run, each in of_runs.items():
             each.found.merge(found.get(run, Found()))
@@ -99,25 +99,25 @@ class Transactions(Generic[Frame]):
             return replace(Verdict.undecided(doubt), counts=verdict.counts)
         return verdict
 
-    def _circles(self, graph: Frame, doubts: Doubts) -> dict[str, Found]:
-        """What breaks a rule of circles, by runs."""
+    def _cycles(self, graph: Frame, doubts: Doubts) -> dict[str, Found]:
+        """What breaks a rule of cycles, by runs."""
         carried = self._settled(graph, doubts)
         found: dict[str, Found] = defaultdict(Found)
         spans = _few(self._spans(graph, carried), doubts)
         while spans:
             judge = transaction_labels.inside(self._settling(carried), spans)
             rows = self.moves.together(self.moves.mapped(graph, judge, ROWS), "run", "span")
-            judge = circles(self.keys.mb, self.in_span, is_strict=self.is_strict)
+            judge = cycles(self.keys.mb, self.in_span, is_strict=self.is_strict)
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
             for row in told:
-                if row["tag"] == "circles":
+                if row["tag"] == "cycles":
                     found[row["run"]].merge(unpacked(row["told"], Found))
             large = [spans[row["span"]] for row in told if row["tag"] == "large"]
             spans = list(_smaller(large, self.in_span, doubts))
         return found
 
     def _contradicted(self, graph: Frame) -> set[str]:
-        """Runs of which these edges lead around a circle, or may."""
+        """Runs of which these edges lead around a cycle, or may."""
         doubts: Doubts = {}
         spans = self._spans(graph, self._settled(graph, doubts))
         return {*doubts, *(each.run for each in spans)}
@@ -189,14 +189,14 @@ def _labels(known: Mapping[tuple[str, int], int]) -> pa.Table:
 def _few(spans: Sequence[Span], doubts: Doubts) -> list[Span]:
     """The first ones show enough of a history that is that broken; or else nobody knows."""
     for each in spans[_SPANS:]:
-        doubts[each.run] = f"more than {_SPANS:,} stretches of time may have a circle"
+        doubts[each.run] = f"more than {_SPANS:,} stretches of time may have a cycle"
     return list(spans[:_SPANS])
 
 
 def _smaller(large: Sequence[Span], most: int, doubts: Doubts) -> Iterator[Span]:
-    """What was late least of all in a span is in a circle with what made it late."""
+    """What was late least of all in a span is in a cycle with what made it late."""
     for each in large:
         if each.begin < each.end:
             yield Span(each.run, each.label, each.label, each.label)
         else:
-            doubts[each.run] = f"there is a circle among more than {most:,} transactions and edges"
+            doubts[each.run] = f"there is a cycle among more than {most:,} transactions and edges"

@@ -1,10 +1,10 @@
-"""Where in a graph of transactions there may be a circle, found in pieces of time.
+"""Where in a graph of transactions there may be a cycle, found in pieces of time.
 
 Each node has a *label*: the latest time at which a node that leads to it begins, itself among them.
 So it is the earliest moment at which the node can have taken place, and along an edge labels never
-fall. Around a circle all are one.
+fall. Around a cycle all are one.
 
-- A circle of dependencies alone has one label, and the edges between nodes of one label, the
+- A cycle of dependencies alone has one label, and the edges between nodes of one label, the
   *ties*, are few and close together.
 - Where the order of time counts, a transaction may be *late*: it had ended before its label, so
   that what leads to it began when it was over. It leads on with its end instead of its label.
@@ -15,7 +15,7 @@ Along an edge that leads ahead in time nothing rises. So only what takes place a
 two pieces is carried: transactions that are open at once, and those that read what is old.
 
 A *span* is time without a gap from the end of something late to its label, or the one label of a
-circle. No circle leaves its span: it would have to come back, and only what is late leads back.
+cycle. No cycle leaves its span: it would have to come back, and only what is late leads back.
 Source: colouring, Orzan 2004; of spans, the argument above.
 """
 
@@ -44,7 +44,7 @@ class Span(NamedTuple):
     run: str
     begin: int
     end: int
-    label: int  # in it: of a circle alone, or of what is least late
+    label: int  # in it: of a cycle alone, or of what is least late
 
 
 class _Piece:
@@ -180,7 +180,7 @@ def _rows_of(run: str, spans: Sequence[Span]) -> pa.Table:
 
 
 def circular(mb: int) -> Mapped:
-    """Spans of one label, with a circle of ties. Pieces have all ties of a label."""
+    """Spans of one label, with a cycle of ties. Pieces have all ties of a label."""
 
     def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
         for run in pc.unique(rows.column("run")).to_pylist():

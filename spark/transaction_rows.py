@@ -10,8 +10,8 @@ count    transactions of a run: so many, in `first`
 label    of `target`, as another piece knows it
 deep     a run: its labels do not come to rest within a piece
 tie      an edge of which both ends have one `label`, or perhaps
-span     the time from `begin` to `until`, in which there may be a circle; `label` is one in it
-circles  what was found in a span: `told` is a `Found`
+span     the time from `begin` to `until`, in which there may be a cycle; `label` is one in it
+cycles  what was found in a span: `told` is a `Found`
 large    a span of more than one worker can hold
 
 A node is the call of its transaction, or a number below zero: one that stands for several. `begin`

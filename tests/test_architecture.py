@@ -258,7 +258,7 @@ def shipped_imports() -> grimp.ImportGraph:
     return import_graph(*PACKAGES)
 
 
-def circles(*packages: str) -> list[list[str]]:
+def cycles(*packages: str) -> list[list[str]]:
     """Modules that import each other, and children of a package that do by what is in them: the
     first of them again at the end.
 
@@ -270,8 +270,8 @@ def circles(*packages: str) -> list[list[str]]:
     return [found for imports in (modules, *folders) if (found := cycle_in(imports))]
 
 
-def test_neither_modules_nor_folders_import_in_circles() -> None:
-    assert circles(*PACKAGES) == []
+def test_neither_modules_nor_folders_import_in_cycles() -> None:
+    assert cycles(*PACKAGES) == []
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_neither_modules_nor_folders_import_in_circles() -> None:
     [("asking", ["one.asking", "two.asking"]), ("asked", ["one", "two"])],
     ids=["modules", "folders"],
 )
-def test_planted_circle_is_seen(
+def test_planted_cycle_is_seen(
     closing: str,
     imported: str,
     children: list[str],
@@ -303,7 +303,7 @@ def test_planted_circle_is_seen(
             (tmp_path / name / folder / f"{module}.py").write_text(f"{text}\n")
     (tmp_path / name / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert {f"{name}.{child}" for child in children} in map(set, circles(name))
+    assert {f"{name}.{child}" for child in children} in map(set, cycles(name))
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -55,26 +55,26 @@ _SAID: Mapping[str, Mapping[str, str]] = {
         "wrongly-empty": "A queue is found empty, and some element is in it all the time.",
     },
     "transactions": {
-        "G1c": "A circle of transactions, each of which reads, or writes right behind, what the "
+        "G1c": "A cycle of transactions, each of which reads, or writes right behind, what the "
         "one before it wrote; at least one reads.",
         "G1c-process": "G1c, if the order within a process counts as a step.",
         "G1c-realtime": "G1c, if it counts as a step that one ends before another begins.",
-        "G0": "A circle of transactions, each of which writes right behind the one before it. "
+        "G0": "A cycle of transactions, each of which writes right behind the one before it. "
         "Kafka allows it.",
         "G0-process": "G0, if the order within a process counts as a step.",
         "G0-realtime": "G0, if it counts as a step that one ends before another begins.",
     },
     "transactions of reads and writes": {
         "G1b": "A transaction reads what its writer wrote over in the same transaction.",
-        "G-single": "A circle of transactions of which exactly one has read a version that the "
+        "G-single": "A cycle of transactions of which exactly one has read a version that the "
         "next one wrote over.",
         "G-single-process": "G-single, if the order within a process counts as a step.",
         "G-single-realtime": "G-single, if it counts as a step that one ends before another "
         "begins.",
-        "G-nonadjacent": "A circle with several of these, no two next to each other.",
+        "G-nonadjacent": "A cycle with several of these, no two next to each other.",
         "G-nonadjacent-process": "G-nonadjacent, with the order within a process.",
         "G-nonadjacent-realtime": "G-nonadjacent, with that of real time.",
-        "G2-item": "A circle with several of these.",
+        "G2-item": "A cycle with several of these.",
         "G2-item-process": "G2-item, with the order within a process.",
         "G2-item-realtime": "G2-item, with that of real time.",
         "internal": "A transaction does not see what it has read or written itself.",

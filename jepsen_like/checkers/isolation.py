@@ -1,4 +1,4 @@
-"""Circles of transactions that depend on one another, and their names.
+"""Cycles of transactions that depend on one another, and their names.
 
     ww        one wrote a version, the other a later one of the same key
     wr        one wrote what the other read
@@ -6,12 +6,12 @@
     process   one came before the other in the same process
     realtime  one had ended before the other began
 
-    G0             a circle of ww
+    G0             a cycle of ww
     G1c            of ww and wr, at least one wr
     G-single       with exactly one rw
     G-nonadjacent  with several rw, no two of them next to each other
     G2-item        with several rw
-    -process, -realtime: the circle needs that order
+    -process, -realtime: the cycle needs that order
 
 Which of them are forbidden is in `isolation_levels`.
 
@@ -32,9 +32,9 @@ from jepsen_like.checkers.operations import Operation, lines_of
 from jepsen_like.checkers.pairing import Column
 from jepsen_like.checkers.verdict import Finding
 
-__all__ = ["Dependencies", "Edge", "Edges", "circles_in"]
+__all__ = ["Dependencies", "Edge", "Edges", "cycle_findings"]
 
-_SEEDS = 200  # edges of a component through which a circle is sought
+_SEEDS = 200  # edges of a component through which a cycle is sought
 
 
 class Edge(IntEnum):
@@ -43,10 +43,10 @@ class Edge(IntEnum):
     RW = 2
     PROCESS = 3
     REALTIME = 4
-    ON = 5  # from a node that stands for several: the second half of what led there
+    ON = 5  # leaves a node that stands for several; has the kind of the edge that led there
 
 
-class _Told(NamedTuple):
+class _Dependency(NamedTuple):
     source: int
     target: int
     kind: Edge
@@ -68,7 +68,7 @@ class Dependencies:
     """Nodes are transactions, then moments of real time, then whatever `node` makes."""
 
     operations: Sequence[Operation]
-    edges: list[_Told] = field(default_factory=list)
+    edges: list[_Dependency] = field(default_factory=list)
     _size: int = 0
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Dependencies:
         says = ("came before", "in its process"), ("had ended when", "began")
         for kind, pairs, what in zip((Edge.PROCESS, Edge.REALTIME), in_order, says, strict=True):
             for source, target in pairs.T.tolist():
-                self.edges.append(_Told(source, target, kind, what))
+                self.edges.append(_Dependency(source, target, kind, what))
 
     def node(self) -> int:
         self._size += 1
@@ -86,9 +86,9 @@ class Dependencies:
 
     def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
         if source != target:
-            self.edges.append(_Told(source, target, kind, what))
+            self.edges.append(_Dependency(source, target, kind, what))
 
-    def circles(self, *, is_strict: bool) -> Iterator[tuple[str, list[_Told]]]:
+    def cycles(self, *, is_strict: bool) -> Iterator[tuple[str, list[_Dependency]]]:
         """Of each component one for each name that has one, with the weakest orders that do."""
         orders = ((), (Edge.PROCESS,), (Edge.REALTIME,)) if is_strict else ((),)
         for order in orders:
@@ -96,7 +96,9 @@ class Dependencies:
             yield from self._through((Edge.WW, Edge.WR, *order), Edge.WR)
             yield from self._through((Edge.WW, Edge.WR, Edge.RW, *order), Edge.RW)
 
-    def _through(self, kinds: Sequence[Edge], needed: Edge) -> Iterator[tuple[str, list[_Told]]]:
+    def _through(
+        self, kinds: Sequence[Edge], needed: Edge
+    ) -> Iterator[tuple[str, list[_Dependency]]]:
         wanted = [*kinds, Edge.ON]
         edges = [each for each in self.edges if each.kind in wanted]
         if not edges:
@@ -104,22 +106,24 @@ class Dependencies:
         graph = Graph(source=_column(edges, 0), target=_column(edges, 1))
         for component in graph.components():
             inside = [edges[at] for at in component.tolist()]
-            yield from _circles_in(inside, needed)
+            yield from _shortest_by_name(inside, needed)
 
 
-def _column(edges: Sequence[_Told], at: int) -> Column:
+def _column(edges: Sequence[_Dependency], at: int) -> Column:
     return np.fromiter((each[at] for each in edges), np.int64, len(edges))
 
 
-def _circles_in(inside: Sequence[_Told], needed: Edge) -> Iterator[tuple[str, list[_Told]]]:
+def _shortest_by_name(
+    inside: Sequence[_Dependency], needed: Edge
+) -> Iterator[tuple[str, list[_Dependency]]]:
     """The shortest of each name through edges of that kind in this component."""
-    best: dict[str, list[_Told]] = {}
-    leaving: dict[int, list[_Told]] = {}
+    best: dict[str, list[_Dependency]] = {}
+    leaving: dict[int, list[_Dependency]] = {}
     for each in inside:
         leaving.setdefault(each.source, []).append(each)
     for seed in [each for each in inside if each.kind is needed][:_SEEDS]:
-        tries = (_circle(leaving, seed, rw) for rw in (_Rw.NO_OTHER, _Rw.APART, _Rw.ANY))
-        found = next((circle for circle in tries if circle is not None), None)
+        tries = (_shortest(leaving, seed, rw) for rw in (_Rw.NO_OTHER, _Rw.APART, _Rw.ANY))
+        found = next((cycle for cycle in tries if cycle is not None), None)
         if found is not None:
             name = _name(found)
             if name not in best or len(found) < len(best[name]):
@@ -128,17 +132,21 @@ def _circles_in(inside: Sequence[_Told], needed: Edge) -> Iterator[tuple[str, li
 
 
 class _Rw(Enum):
-    """Which edges rw a circle may have beside the first of its edges."""
+    """Which edges rw a cycle may have beside the first of its edges."""
 
     NO_OTHER = 0
     APART = 1  # no two next to each other
     ANY = 2
 
 
-def _circle(leaving: Mapping[int, Sequence[_Told]], seed: _Told, rw: _Rw) -> list[_Told] | None:
+def _shortest(
+    leaving: Mapping[int, Sequence[_Dependency]], seed: _Dependency, rw: _Rw
+) -> list[_Dependency] | None:
     """The shortest through `seed`. A state is a node, and whether an edge rw led there."""
     start = seed.target, seed.kind is Edge.RW
-    came_by: dict[tuple[int, bool], tuple[_Told, tuple[int, bool] | None]] = {start: (seed, None)}
+    came_by: dict[tuple[int, bool], tuple[_Dependency, tuple[int, bool] | None]] = {
+        start: (seed, None)
+    }
     waiting = deque([start])
     while waiting:
         state = waiting.popleft()
@@ -156,9 +164,9 @@ def _circle(leaving: Mapping[int, Sequence[_Told]], seed: _Told, rw: _Rw) -> lis
 
 
 def _path(
-    came_by: Mapping[tuple[int, bool], tuple[_Told, tuple[int, bool] | None]],
+    came_by: Mapping[tuple[int, bool], tuple[_Dependency, tuple[int, bool] | None]],
     end: tuple[int, bool],
-) -> list[_Told]:
+) -> list[_Dependency]:
     path, at = [], end
     while True:
         each, before = came_by[at]
@@ -168,8 +176,8 @@ def _path(
         at = before
 
 
-def _name(circle: Sequence[_Told]) -> str:
-    kinds = [each.kind for each in circle if each.kind is not Edge.ON]
+def _name(cycle: Sequence[_Dependency]) -> str:
+    kinds = [each.kind for each in cycle if each.kind is not Edge.ON]
     against = kinds.count(Edge.RW)
     if against == 0:
         name = "G1c" if Edge.WR in kinds else "G0"
@@ -184,24 +192,24 @@ def _name(circle: Sequence[_Told]) -> str:
     return f"{name}-process" if Edge.PROCESS in kinds else name
 
 
-def circles_in(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
-    """What breaks a rule of circles; `is_strict`: the orders of processes and of time count."""
+def cycle_findings(depends: Dependencies, *, is_strict: bool) -> Iterator[Finding]:
+    """What breaks a rule of cycles; `is_strict`: the orders of processes and of time count."""
     told: set[tuple[str, tuple[int, ...]]] = set()
-    for rule, circle in depends.circles(is_strict=is_strict):
-        nodes = [each.source for each in circle if each.source < len(depends.operations)]
+    for rule, cycle in depends.cycles(is_strict=is_strict):
+        nodes = [each.source for each in cycle if each.source < len(depends.operations)]
         lines = lines_of(depends.operations[node] for node in nodes)
         if (rule, lines) not in told:
             told.add((rule, lines))
-            detail = "; ".join(_steps(depends, circle))
+            detail = "; ".join(_steps(depends, cycle))
             yield Finding(rule=rule, object="transactions", detail=detail, ops=lines)
 
 
-def _steps(depends: Dependencies, circle: Sequence[_Told]) -> Iterator[str]:
+def _steps(depends: Dependencies, cycle: Sequence[_Dependency]) -> Iterator[str]:
     """What leads from one transaction to the next, each in one sentence."""
     count = len(depends.operations)
-    start = next(at for at, each in enumerate(circle) if each.source < count)
+    start = next(at for at, each in enumerate(cycle) if each.source < count)
     source, what = -1, ("", "")
-    for each in [*circle[start:], *circle[:start]]:
+    for each in [*cycle[start:], *cycle[:start]]:
         if each.source < count:
             source, what = each.source, each.what
         if each.target < count:

@@ -26,7 +26,7 @@ LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
     "serializable": _SNAPSHOT | {"G2-item"},
     STRICT: _SNAPSHOT | {"G2-item"},
 }
-_CIRCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
+_CYCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
 _OTHERS = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
 _SHOWN = 3  # of one name
 _HIDDEN = "what it allows was found, and may hide what it forbids"
@@ -91,13 +91,13 @@ def verdict_of(found: Found, level: str, counts: Mapping[str, Value]) -> Verdict
 
 
 def _may_hide_more(allowed: Mapping[str, int], level: str) -> bool:
-    """A circle that is allowed may contain another one; a read that is not as the transaction must
+    """A cycle that is allowed may contain another one; a read that is not as the transaction must
     see it is not looked at any further."""
     return bool(allowed) if level == "snapshot-isolation" else "internal, allowed" in allowed
 
 
 def _is_forbidden(rule: str, level: str) -> bool:
     name = rule.removesuffix("-realtime").removesuffix("-process")
-    if name in _CIRCLES | _OTHERS:
+    if name in _CYCLES | _OTHERS:
         return name in LEVELS[level]
     return True

@@ -6,11 +6,11 @@
 - `incompatible-order`: two lists of a key, of which neither begins with the other
 - `internal`: a transaction does not see what it has read, or appended, itself
 - `lost-update`: two transactions read the same list and append to it
-- circles: see `isolation`, and `isolation_levels` for what is forbidden
+- cycles: see `isolation`, and `isolation_levels` for what is forbidden
 
 The longest list of a key has its elements in the order in which they were appended. What is
 acknowledged and in no list was appended after all of them. So whether the transactions can be
-brought into an order is decided exactly: without a circle, any order that the edges allow explains
+brought into an order is decided exactly: without a cycle, any order that the edges allow explains
 all lists. Elements must be told apart: where one was appended twice to a key, it is undecided.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, circles_in
+from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, cycle_findings
 from jepsen_like.checkers.isolation_levels import STRICT, Found, level_of, verdict_of
 from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
 from jepsen_like.checkers.operations import Operation
@@ -121,8 +121,8 @@ def check_list_append(operations: Sequence[Operation], options: Mapping[str, Val
         lists.findings += lost_updates(lists)
     counts = {"transactions": len(transactions), "lists read": len(lists.reads)}
     depends = _depends(transactions, writes, lists)
-    circles = circles_in(depends, is_strict=level == STRICT)
-    return verdict_of(Found.of([*lists.findings, *circles]), level, counts)
+    cycles = cycle_findings(depends, is_strict=level == STRICT)
+    return verdict_of(Found.of([*lists.findings, *cycles]), level, counts)
 
 
 def not_told_apart(writes: Writes) -> str | None:

@@ -1,6 +1,6 @@
 """Moments that lie within intervals, some of them before others: do they have an order?
 
-They have one if and only if no moment is before itself, around a circle, and none must follow one
+They have one if and only if no moment is before itself, around a cycle, and none must follow one
 that began when it had ended. Takes time in proportion to the arrows.
 """
 
@@ -37,7 +37,7 @@ def contradiction(intervals: Sequence[Interval], arrows: Arrows) -> list[int]:
             waits[behind] -= 1
             if not waits[behind]:
                 ready.append(behind)
-    return _circle(arrows, {each for each, count in enumerate(waits) if count})
+    return _cycle(arrows, {each for each, count in enumerate(waits) if count})
 
 
 def _reasons(moment: int, because: Mapping[int, int]) -> list[int]:
@@ -47,14 +47,14 @@ def _reasons(moment: int, because: Mapping[int, int]) -> list[int]:
     return found[::-1]
 
 
-def _circle(arrows: Arrows, left: set[int]) -> list[int]:
+def _cycle(arrows: Arrows, left: set[int]) -> list[int]:
     """A short one among moments that wait for each other, or for such ones."""
     if not left:
         return []
     before = {each: moment for moment in left for each in arrows.get(moment, ()) if each in left}
     start = next(iter(left))
     for _ in left:
-        start = before[start]  # after so many steps back, it is in a circle
+        start = before[start]  # after so many steps back, it is in a cycle
     came_from: dict[int, int] = {}
     waiting = deque([start])
     while start not in came_from:

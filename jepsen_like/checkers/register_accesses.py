@@ -235,7 +235,7 @@ def _forks(key: str, following: dict[Value, list[Operation]]) -> Iterator[Findin
 
 
 def _rootless(register: Register, roots: Mapping[Value, Value]) -> Iterator[Finding]:
-    """The first one: of a value that was never there, or of a circle."""
+    """The first one: of a value that was never there, or of a cycle."""
     for change in register.changes:
         made = new_value(change)
         if made not in roots:

@@ -1,11 +1,11 @@
 """Transactions that write registers and read them (Jepsen's `wr`): values come in an order to find.
 
 - `phantom`, `G1a`, `G1b`, `internal`, `lost-update`: as of lists that are appended to
-- circles: see `isolation`
+- cycles: see `isolation`
 
 Only what is certain makes an edge. A version comes after the one that its writer has read, and
 after nothing at all; where strict serializability is promised, also after those whose writers had
-ended when its own began. So not every history without a circle is right: then an order that
+ended when its own began. So not every history without a cycle is right: then an order that
 explains all reads is looked for (`serial_order`), and where none is found, it is undecided, at
 whatever level.
 
@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, circles_in
+from jepsen_like.checkers.isolation import Dependencies, Edge, Edges, cycle_findings
 from jepsen_like.checkers.isolation_levels import STRICT, Found, level_of, verdict_of
 from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
 from jepsen_like.checkers.operations import Operation
@@ -67,7 +67,7 @@ def check_rw_registers(operations: Sequence[Operation], options: Mapping[str, Va
     number = {node.by: at for at, node in enumerate(nodes)}
     for key in [key for key in writes.of if key in keys]:
         keys[key].enter(depends, number, writes, is_strict=is_strict)
-    found = Found.of([*findings, *circles_in(depends, is_strict=is_strict)])
+    found = Found.of([*findings, *cycle_findings(depends, is_strict=is_strict)])
     verdict = verdict_of(found, level, {"transactions": len(transactions)})
     if verdict.outcome is Outcome.VALID:
         return compose([verdict, _explained(nodes, depends, is_strict=is_strict)])

@@ -4,7 +4,7 @@ One list has x and not y, another has y and not x, while both adds are open: eac
 no order of the two lists does. A list that has x lies behind the moment at which x came, and before
 the one at which it went; a list without x lies before the one or behind the other. Where it is
 known which of the two, all this says which moment is before which. Lists and moments can then be
-put in order if and only if there is no circle, and nothing must follow what began after its end.
+put in order if and only if there is no cycle, and nothing must follow what began after its end.
 
 It is known for every element that is never removed, since it never goes. It is known for one that
 is added once and removed, unless a removal or a list was open so long that it may lie on either

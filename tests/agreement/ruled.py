@@ -1,7 +1,7 @@
 """Histories of logs, groups and producers: the rules that they break, by their words and as judged.
 
 The outcome of each object must be that of its rules, and the rules must be the same. Two of them
-may share what they tell: no order of the records of a key has many names, and so has a circle.
+may share what they tell: no order of the records of a key has many names, and so has a cycle.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ _OF_LOGS_TOO = _NO_ORDER - {
     "nonmonotonic-read",
     "not-linearizable",
 }  # these have rules of their own
-_CIRCLE = "a circle of transactions"
+_CYCLE = "a cycle of transactions"
 
 
 def _logs_compared(history: History) -> Compared:
@@ -46,7 +46,7 @@ def _logs_compared(history: History) -> Compared:
         broken |= broken_producers(logs) | of_groups
         unordered |= without_order
         if not has_serial_order(logs, is_isolated=bool(options.get("isolated_writes"))):
-            broken.add((_CIRCLE, ""))
+            broken.add((_CYCLE, ""))
     doubted = {key for key in logs.keys if is_doubted(logs, key)}
     return _compared(judge(history), broken, unordered, doubted, logs.keys)
 
@@ -70,9 +70,9 @@ def _compared(
 ) -> Compared:
     """`keys`: those of logs, whose records have rules of their own beside their order."""
     differs = []
-    circles = {each.object for each in verdict.findings if _is_circle(each.rule)}
-    found = {(each.rule, each.object) for each in verdict.findings if not _is_circle(each.rule)}
-    found |= {(_CIRCLE, "")} if circles else set()
+    cycles = {each.object for each in verdict.findings if _is_cycle(each.rule)}
+    found = {(each.rule, each.object) for each in verdict.findings if not _is_cycle(each.rule)}
+    found |= {(_CYCLE, "")} if cycles else set()
     found_unordered = {name for rule, name in found if rule in _NO_ORDER}
     ruled = {
         (rule, name)
@@ -81,13 +81,13 @@ def _compared(
     }
     if {"duplicate", "inconsistent-offsets"} & {rule for rule, _ in broken}:
         # Who wrote behind whom has more than one answer.
-        ruled, broken = ruled - {(_CIRCLE, "")}, broken - {(_CIRCLE, "")}
+        ruled, broken = ruled - {(_CYCLE, "")}, broken - {(_CYCLE, "")}
     if ruled != broken:
         differs.append(f"falsely {sorted(ruled - broken)}, missed {sorted(broken - ruled)}")
     if found_unordered != unordered:
         differs.append(f"without an order {sorted(found_unordered)}, truth {sorted(unordered)}")
     violated = {name for _, name in broken} | unordered
-    for key in keys - circles:
+    for key in keys - cycles:
         truth = Outcome.VIOLATED if key in violated else _unless(key in doubted)
         if verdict.objects.get(key) is not truth:
             differs.append(f"{key} is {verdict.objects.get(key)}, truth is {truth}")
@@ -97,7 +97,7 @@ def _compared(
     return Compared(truth, verdict, differs)
 
 
-def _is_circle(rule: str) -> bool:
+def _is_cycle(rule: str) -> bool:
     return rule.startswith(("G0", "G1c"))
 
 

@@ -91,17 +91,17 @@ def stale(distance: int) -> History:
 
 
 @pytest.mark.parametrize("size", [1, 5])
-def test_circle_that_spans_many_pieces_is_found(size: int) -> None:
+def test_cycle_that_spans_many_pieces_is_found(size: int) -> None:
     assert agrees(stale(12), size) == (Outcome.VIOLATED, Outcome.VIOLATED)
 
 
-def test_circle_of_too_large_a_span_is_found_in_a_part_of_it() -> None:
+def test_cycle_of_too_large_a_span_is_found_in_a_part_of_it() -> None:
     found = in_pieces(stale(12), 3, in_span=10)
     assert [each.rule for each in found.findings] == ["G-single-realtime"]
     assert found.findings[0] in judge(stale(12)).findings
 
 
-def test_circle_that_no_worker_can_hold_is_undecided() -> None:
+def test_cycle_that_no_worker_can_hold_is_undecided() -> None:
     found = in_pieces(stale(12), 3, in_span=1)
     assert found.outcome is Outcome.UNDECIDED
     assert "more than 1 transactions" in found.reason
@@ -115,7 +115,7 @@ def test_transaction_of_unknown_end_is_there_in_all_keys_if_it_was_read_in_one()
     assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
 
 
-def test_circles_that_overlap_in_time_are_of_one_span() -> None:
+def test_cycles_that_overlap_in_time_are_of_one_span() -> None:
     play = Play(workload="append")
     for number in range(4):
         play.did(0, "txn", [["append", "x", number]], [["append", "x", number]])
@@ -124,7 +124,7 @@ def test_circles_that_overlap_in_time_are_of_one_span() -> None:
     assert agrees(play.history, 1) == (Outcome.VIOLATED, Outcome.VIOLATED)
 
 
-def test_register_without_a_circle_is_not_valid_if_no_order_explains_it() -> None:
+def test_register_without_a_cycle_is_not_valid_if_no_order_explains_it() -> None:
     """Both keys were written by 1 and by 2 at once, and somebody saw one value of each."""
     play = Play(workload="rw-register")
     for value in (1, 2):

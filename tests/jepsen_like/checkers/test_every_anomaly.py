@@ -24,14 +24,14 @@ from tests.jepsen_like.checkers import (
 )
 from tests.jepsen_like.play import Play
 
-CIRCLES = ("G-nonadjacent", "G2-item")  # with an order: longer G-single, in what is planted
+CYCLES = ("G-nonadjacent", "G2-item")  # with an order: longer G-single, in what is planted
 # Where a test plants each kind of violation, and looks for it.
 TABLES: dict[str, Sequence[tuple[str, object]]] = {
     "logs": test_kafka_log.PLANTED,
     "transactions": [(rule, plant) for rule, _, plant in test_transactions.CYCLES],
     "reads and writes": [
         *test_read_write_transactions.PLANTED,
-        *((f"{name}-{order}", None) for name in CIRCLES for order in ("process", "realtime")),
+        *((f"{name}-{order}", None) for name in CYCLES for order in ("process", "realtime")),
     ],
     "accounts": [(rule, plant) for rule, _, plant in test_accounts.PLANTED],
     "producers": test_producer_sequences.PLANTED,

@@ -46,12 +46,12 @@ def intermediate_read(play: Play) -> None:
     both(play, [["append", "x", 1], ["append", "x", 2]], [["r", "x", [1]]], [["r", "x", [1, 2]]])
 
 
-def writes_in_a_circle(play: Play) -> None:
+def writes_in_a_cycle(play: Play) -> None:
     both(play, [["append", "x", 1], ["append", "y", 1]], [["append", "x", 2], ["append", "y", 2]])
     both(play, [["r", "x", [1, 2]]], [["r", "y", [2, 1]]])
 
 
-def reads_in_a_circle(play: Play) -> None:
+def reads_in_a_cycle(play: Play) -> None:
     both(play, [["append", "x", 1], ["r", "y", [1]]], [["append", "y", 1], ["r", "x", [1]]])
 
 
@@ -108,8 +108,8 @@ PLANTED: Sequence[tuple[str, Callable[[Play], None]]] = [
     ("phantom", out_of_nowhere),
     ("G1a", aborted_read),
     ("G1b", intermediate_read),
-    ("G0", writes_in_a_circle),
-    ("G1c", reads_in_a_circle),
+    ("G0", writes_in_a_cycle),
+    ("G1c", reads_in_a_cycle),
     ("G-single", read_skew),
     ("G-single-process", stale_read_of_ones_own),
     ("G-single-realtime", stale_read),
@@ -144,7 +144,7 @@ def test_each_level_forbids_what_its_definition_names(
             assert rule not in {each.rule for each in verdict.findings}, level
 
 
-def test_each_step_of_a_circle_is_told() -> None:
+def test_each_step_of_a_cycle_is_told() -> None:
     (finding,) = judged(read_skew, "serializable").findings
     assert finding.detail == (
         "1 read 'y' without 1, which 0 appended; 0 appended 1 to 'x', which 1 read"

@@ -284,7 +284,7 @@ def fork(play: Play) -> None:
     cas(play, 1, 1, 3)
 
 
-def circle(play: Play) -> None:
+def cycle(play: Play) -> None:
     cas(play, 0, 1, 2)
     cas(play, 1, 2, 1)
 
@@ -321,7 +321,7 @@ def unknown_of_a_value_that_never_was(play: Play) -> None:
     ("plant", "ops"),
     [
         (fork, (2, 3, 4, 5)),
-        (circle, (0, 1)),
+        (cycle, (0, 1)),
         (backwards, (0, 1, 2, 3)),
         (between, (0, 1, 2, 5, 6, 7, 8, 9, 10, 11)),
         (read_of_what_was_replaced, (4, 5, 8, 9)),

@@ -40,7 +40,7 @@ def listed_crosswise_by_unknown_adds(play: Play) -> None:
     play.info(1)
 
 
-def listed_in_a_circle(play: Play) -> None:
+def listed_in_a_cycle(play: Play) -> None:
     listed(play, ["x"], ["x", "y"], ["y", "z"])
 
 
@@ -73,7 +73,7 @@ def removed_the_wrong_way_round(play: Play) -> None:
 PLANTED = [
     listed_crosswise,
     listed_crosswise_by_unknown_adds,
-    listed_in_a_circle,
+    listed_in_a_cycle,
     listed_without_what_came_before,
     removed_after_the_other_came,
     removed_the_wrong_way_round,

@@ -1,7 +1,7 @@
-"""What is done with a span of transactions: its circles are named as the whole judge names them.
+"""What is done with a span of transactions: its cycles are named as the whole judge names them.
 
-A span has all transactions, and all edges between them, of any circle that touches it; so the same
-circles are found in it as in all of the history, in the same order.
+A span has all transactions, and all edges between them, of any cycle that touches it; so the same
+cycles are found in it as in all of the history, in the same order.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,20 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from jepsen_like.checkers.isolation import Dependencies, Edge, circles_in
+from jepsen_like.checkers.isolation import Dependencies, Edge, cycle_findings
 from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
 from spark.judging import Batches, limited_memory
 from spark.transaction_rows import packed, table_of, unpacked
 
-__all__ = ["circles"]
+__all__ = ["cycles"]
 
 Row = dict[str, Any]
 
 
-def circles(
-    mb: int, most: int, *, is_strict: bool
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def cycles(mb: int, most: int, *, is_strict: bool) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Pieces are sorted by run and span; a span of more rows than `most` is told to be large."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -35,8 +33,8 @@ def circles(
                 if len(some) > most:
                     told = {**of, "tag": "large"}
                 else:
-                    found = Found.of(circles_in(_graph(some), is_strict=is_strict))
-                    told = {**of, "tag": "circles", "told": packed(found)}
+                    found = Found.of(cycle_findings(_graph(some), is_strict=is_strict))
+                    told = {**of, "tag": "cycles", "told": packed(found)}
                 yield from table_of([told]).to_batches()
 
     return judge
