@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from jepsen_like.checkers.isolation_levels import ISOLATION, TRANSACTIONS
+from jepsen_like.checkers.isolation_levels import ISOLATION
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.histories.history import (
     INITIAL,
     TRUST_FAILURES,
@@ -66,9 +67,9 @@ class Asked:
         if self.trusts_failures:
             of = replace(of, options={**of.options, TRUST_FAILURES: True})
         if self.isolation:
-            if of.workload not in TRANSACTIONS:
+            if of.workload not in WRITE_OF:
                 what = of.workload or "nothing that it tells"
-                known = ", ".join(TRANSACTIONS)
+                known = ", ".join(WRITE_OF)
                 raise UsageError(f"--isolation: only {known} have one; this is of {what}")
             of = replace(of, options={**of.options, ISOLATION: self.isolation})
         if not self.initial:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from jepsen_like.checkers.isolation_levels import ISOLATION, LEVELS, STRICT, TRANSACTIONS
+from jepsen_like.checkers.isolation_levels import ISOLATION, LEVELS, STRICT
 from jepsen_like.checkers.judges import LOOKED_AT, Split, is_idempotent, split_of
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.registers import initial_of
 from jepsen_like.histories.history import Kind
 from spark.rows import WHOLE
@@ -33,7 +34,7 @@ _WAYS = {
     "set": "sets",
     "total-queue": "total queues",
 }
-_BY_OPERATION = (*TRANSACTIONS, "set", "total-queue")
+_BY_OPERATION = (*WRITE_OF, "set", "total-queue")
 _CHANGES = {"add", "cas", "dequeue", "drain", "enqueue", "read-stale", "remove", "write"}
 _SHOWING = sorted({*LOOKED_AT["log"], *_CHANGES, "read"})
 _BYTES_LISTED = 4  # of an element of a list, about

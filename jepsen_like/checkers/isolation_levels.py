@@ -1,7 +1,7 @@
 """What isolation levels forbid, and the verdict on what was found in a history of transactions.
 
-The history says in its header what is promised, as the option `isolation`: one of `LEVELS`. Without
-a word it is strict serializability. What a level allows is counted, and no finding.
+The history says in its header what is promised, as the option `isolation`: one of `LEVELS`. If
+the header names none, it is strict serializability. What a level allows is counted, and no finding.
 
 Source: Adya, Liskov and O'Neil 2000; Cerone and Gotsman 2018 for snapshot isolation.
 """
@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from jepsen_like.checkers.verdict import Finding, Verdict
 from jepsen_like.histories.history import MalformedHistory, Value
 
-__all__ = ["ISOLATION", "LEVELS", "STRICT", "TRANSACTIONS", "Found", "level_of", "verdict_of"]
+__all__ = ["ISOLATION", "LEVELS", "STRICT", "Found", "level_of", "verdict_of"]
 
 ISOLATION = "isolation"  # an option of the header
-TRANSACTIONS = ("append", "rw-register")  # workloads
 STRICT = "strict-serializable"
 _COMMITTED = frozenset(("G0", "G1a", "G1b", "G1c"))
 _SNAPSHOT = _COMMITTED | {"internal", "lost-update", "G-single", "G-nonadjacent"}
@@ -29,7 +28,7 @@ LEVELS: Mapping[str, frozenset[str]] = {  # what each forbids
 _CYCLES = frozenset(("G0", "G1c", "G-single", "G-nonadjacent", "G2-item"))
 _OTHERS = frozenset(("G1a", "G1b", "internal", "lost-update"))  # rules that a level may allow
 _SHOWN = 3  # of one name
-_HIDDEN = "what it allows was found, and may hide what it forbids"
+_HIDDEN = "anomalies that this level allows were found, and may hide forbidden ones"
 
 
 def level_of(options: Mapping[str, Value]) -> str:
@@ -91,13 +90,11 @@ def verdict_of(found: Found, level: str, counts: Mapping[str, Value]) -> Verdict
 
 
 def _may_hide_more(allowed: Mapping[str, int], level: str) -> bool:
-    """A cycle that is allowed may contain another one; a read that is not as the transaction must
-    see it is not looked at any further."""
+    """An allowed cycle may contain a forbidden one; and after an internal read, that read is not
+    examined further."""
     return bool(allowed) if level == "snapshot-isolation" else "internal, allowed" in allowed
 
 
 def _is_forbidden(rule: str, level: str) -> bool:
     name = rule.removesuffix("-realtime").removesuffix("-process")
-    if name in _CYCLES | _OTHERS:
-        return name in LEVELS[level]
-    return True
+    return name not in _CYCLES | _OTHERS or name in LEVELS[level]

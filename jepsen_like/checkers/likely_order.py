@@ -2,8 +2,8 @@
 
 Each value must hold from its write to its last read: a zone, as in `zones`. Who writes over what it
 has read comes right behind it, so that both are one block. Blocks follow one another by the moments
-at which their zones begin. It is only likely: whoever uses it must look whether it contradicts
-anything that is certain.
+at which their zones begin. The order is a guess: the caller must check it against all certain
+edges.
 
 Source: Gibbons and Korach 1997.
 """
@@ -16,11 +16,15 @@ from jepsen_like.checkers.rw_register import Node, RegisterKey
 
 __all__ = ["likely_order"]
 
+_NOTHING = object()
+
 
 def likely_order(of: RegisterKey) -> Iterator[tuple[Transaction, Transaction]]:
     """Pairs, of which the first comes first; each reader stands before the next writer."""
     writers = [writer for block in _blocks(of) for writer in block]
-    for reader in of.readers.get(None, ()) if writers else ():
+    if not writers:
+        return
+    for reader in of.readers.get(None, ()):
         if reader is not writers[0]:
             yield reader.by, writers[0].by
     for one, other in pairwise(writers):
@@ -31,25 +35,22 @@ def likely_order(of: RegisterKey) -> Iterator[tuple[Transaction, Transaction]]:
 
 
 def _blocks(of: RegisterKey) -> list[list[Node]]:
-    over: dict[Hashable, Node] = {}  # who wrote over a value that it had read
+    overwriter: dict[Hashable, Node] = {}  # of a value, who had read it
     written = {each.writes[of.key] for each in of.writers}
     roots = []
     for each in of.writers:
         read = each.reads.get(of.key, _NOTHING)
         if read in written:
-            over[read] = each
+            overwriter[read] = each
         else:
             roots.append(each)
-    blocks = [_block(of, root, over) for root in roots]
+    blocks = [_block(of, root, overwriter) for root in roots]
     return sorted(blocks, key=lambda block: _begin(of, block))
 
 
-_NOTHING = object()
-
-
-def _block(of: RegisterKey, root: Node, over: dict[Hashable, Node]) -> list[Node]:
+def _block(of: RegisterKey, root: Node, overwriter: dict[Hashable, Node]) -> list[Node]:
     block = [root]
-    while (after := over.get(block[-1].writes[of.key])) is not None:
+    while (after := overwriter.get(block[-1].writes[of.key])) is not None:
         block.append(after)
     return block
 
@@ -62,4 +63,5 @@ def _begin(of: RegisterKey, block: list[Node]) -> int:
     for writer in block:
         readers = of.readers.get(writer.writes[of.key], ())
         operations += [reader.by.operation for reader in readers]
+    # the zone begins at the first return or the last call, whichever is earlier: see `zones`
     return min(min(each.ret for each in operations), max(each.call for each in operations))

@@ -4,7 +4,7 @@
     [["w", 3, 1], ["r", 3, 1]]           to a register, and its value; None: never written
 
 An invocation has None for what it is going to read. A transaction has taken place if it is ok, or
-if something that it wrote is read; one that failed has not, and what it wrote must not be read.
+if something that it wrote is read: also one that failed, and then that read breaks a rule (`G1a`).
 """
 
 from collections import defaultdict
@@ -15,7 +15,9 @@ from jepsen_like.checkers.operations import Operation, exact, malformed, not_of
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import Kind, Value
 
-__all__ = ["Transaction", "Write", "Writes", "transactions_of"]
+__all__ = ["WRITE_OF", "Transaction", "Write", "Writes", "transactions_of"]
+
+WRITE_OF = {"append": "append", "rw-register": "w"}  # what a write is called, by workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.sim.runs.sweep import commit_of_code
 from spark.session import Settings, SparkUnavailable, session
@@ -24,7 +25,7 @@ from tests.agreement.on_spark import ON_SPARK, differing
 from tests.agreement.playing import UNKNOWN_MAX
 from tests.agreement.rows import DOUBTS, Tally, tallied
 from tests.agreement.ruled import RULED
-from tests.agreement.transactions import LEVELS, WRITES, transactions_compared
+from tests.agreement.transactions import LEVELS, transactions_compared
 
 ABOUT = f"""# Do all ways to judge a history agree?
 
@@ -78,7 +79,7 @@ def main() -> int:
             print(f"free, {name}: {args.histories} histories", file=sys.stderr, flush=True)
             into[name] = tallied(name, row, numbers)
     transactions: dict[str, Tally] = {}
-    for workload in WRITES:
+    for workload in WRITE_OF:
         for level in LEVELS:
             print(f"{workload}, {level}: {args.histories} histories", file=sys.stderr, flush=True)
             transactions[f"{workload}, {level}"] = transactions_compared(workload, level, numbers)

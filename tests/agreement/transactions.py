@@ -12,15 +12,15 @@ from random import Random
 from typing import Any
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.operations import NEVER, Operation, operations
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Kind
 from tests.agreement.rows import Tally
 from tests.jepsen_like.play import Play
 
-__all__ = ["LEVELS", "WRITES", "played", "transactions_compared"]
+__all__ = ["LEVELS", "played", "transactions_compared"]
 
-WRITES = {"append": "append", "rw-register": "w"}  # by workload
 LEVELS = ("strict-serializable", "serializable")
 DOUBTS = ("no order was found", "no operation that is judged was ok")
 _State = dict[str, tuple[Any, ...]]  # all that was written to each key
@@ -76,7 +76,7 @@ def played(
 ) -> History:
     """`most`: transactions; `lies`: shares of what the store does wrong, of which one is chosen."""
     play = Play(workload=workload)
-    store = _Store(WRITES[workload] == "append", random, random.choice(lies))
+    store = _Store(WRITE_OF[workload] == "append", random, random.choice(lies))
     pending: dict[int, _Open] = {}
     names, values = list(range(random.choice([1, 2, 3]))), count(1)
     left = random.randint(1, most)
@@ -86,7 +86,7 @@ def played(
         if process not in pending:
             if left:
                 left -= 1
-                steps = _asked(random, WRITES[workload], values)
+                steps = _asked(random, WRITE_OF[workload], values)
                 play.invoke(process, "txn", steps)
                 pending[process] = _Open(steps)
             continue
@@ -157,7 +157,7 @@ def transactions_compared(workload: str, level: str, numbers: Iterable[int]) -> 
     for number in numbers:
         history = played(workload, Random(f"{workload} {number}"))
         history.header.options["isolation"] = level  # type: ignore[index]
-        is_list, is_strict = WRITES[workload] == "append", level == LEVELS[0]
+        is_list, is_strict = WRITE_OF[workload] == "append", level == LEVELS[0]
         is_right = is_possible(history, is_list=is_list, is_strict=is_strict)
         truth = Outcome.VALID if is_right else Outcome.VIOLATED
         verdict = judge(history)

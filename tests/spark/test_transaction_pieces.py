@@ -12,11 +12,12 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.isolation_levels import LEVELS, STRICT
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import History, Value
 from spark.distributed_transactions import Transactions
 from spark.transaction_keys import OPERATIONS, Keys
-from tests.agreement.transactions import WRITES, played
+from tests.agreement.transactions import played
 from tests.jepsen_like.play import Play
 from tests.spark.moved_here import Here
 from tests.spark.tables import table_of
@@ -64,7 +65,7 @@ def drawn(workload: str, seed: int) -> History:
 def compared(first: int, last: int) -> Counter[tuple[str, Outcome, Outcome]]:
     told = Counter[tuple[str, Outcome, Outcome]]()
     for seed in range(first, last):
-        for workload in WRITES:
+        for workload in WRITE_OF:
             try:
                 told[workload, *agrees(drawn(workload, seed), 1 + seed % 4)] += 1
             except BaseException:
@@ -75,7 +76,7 @@ def compared(first: int, last: int) -> Counter[tuple[str, Outcome, Outcome]]:
 
 def test_random_transactions_are_judged_as_they_are_whole() -> None:
     told = compared(0, RANDOM)
-    for workload in WRITES:
+    for workload in WRITE_OF:
         assert told[workload, Outcome.VALID, Outcome.VALID]
         assert told[workload, Outcome.VIOLATED, Outcome.VIOLATED]
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from jepsen_like.checkers import judge
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import TRUST_FAILURES, Kind
-from tests.agreement.transactions import WRITES, played
+from tests.agreement.transactions import played
 from tests.jepsen_like.checkers import test_accounts, test_every_anomaly
 from tests.jepsen_like.checkers import test_read_write_transactions as transactions
 from tests.jepsen_like.play import Play
@@ -37,7 +38,7 @@ def test_a_table_is_judged_as_the_history(
     assert same(told(table_of(play.history, "r"))) == same(judge(play.history))
 
 
-@pytest.mark.parametrize("workload", WRITES)
+@pytest.mark.parametrize("workload", WRITE_OF)
 def test_transactions_are_judged_as_without_a_table(workload: str) -> None:
     for seed in range(15):
         history = played(workload, Random(seed))

@@ -6,10 +6,11 @@ import pytest
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.isolation_levels import LEVELS
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 from tests.agreement.transactions import LEVELS as COMPARED
-from tests.agreement.transactions import WRITES, transactions_compared
+from tests.agreement.transactions import transactions_compared
 from tests.jepsen_like.play import Play
 
 HISTORIES = 150
@@ -153,7 +154,7 @@ def test_each_step_of_a_cycle_is_told() -> None:
 
 
 @pytest.mark.parametrize("level", COMPARED)
-@pytest.mark.parametrize("workload", WRITES)
+@pytest.mark.parametrize("workload", WRITE_OF)
 def test_judges_agree_with_trying_all_orders(workload: str, level: str) -> None:
     tally = transactions_compared(workload, level, range(HISTORIES))
     assert not tally.wrong
@@ -169,7 +170,7 @@ def test_registers_of_transactions_are_read_stale() -> None:
 
 
 def test_what_nobody_can_tell_apart_is_undecided() -> None:
-    for workload, write in WRITES.items():
+    for workload, write in WRITE_OF.items():
         play = Play(workload=workload)
         after(play, [[write, "x", 1]], [[write, "x", 1]])
         verdict = judge(play.history)

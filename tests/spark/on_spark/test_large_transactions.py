@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation_levels import STRICT, TRANSACTIONS
+from jepsen_like.checkers.isolation_levels import STRICT
+from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome
 from spark.checks import read_table
 from spark.distributed import Pieces
@@ -28,7 +29,7 @@ CUT = Pieces(count=4, mb=2048, is_idempotent=True)
 SMALL = Thresholds(by_operation=0)
 
 
-@pytest.mark.parametrize("workload", TRANSACTIONS)
+@pytest.mark.parametrize("workload", WRITE_OF)
 def test_transactions_in_pieces_are_judged_as_whole_ones(
     spark: "SparkSession", tmp_path: Path, workload: str
 ) -> None:
