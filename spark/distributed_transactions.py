@@ -31,7 +31,7 @@ from spark.moves import Frame, Moves, OnSpark
 from spark.transaction_cycles import cycles
 from spark.transaction_keys import OPERATIONS, Keys, apart, nodes
 from spark.transaction_labels import Settling, Span, merged
-from spark.transaction_rows import ROWS, OfKeys, table_of, unpacked
+from spark.transaction_rows import ROWS, KeyFindings, table_of, unpacked
 
 __all__ = ["Transactions", "transactions_in_pieces"]
 
@@ -70,10 +70,10 @@ class Transactions(Generic[Frame]):
         steps = move.mapped(operations, apart(self.keys.workload), ROWS)
         steps = move.kept(move.together(steps, "run", "key"))
         of_runs = _of_runs(move.collected(move.mapped(steps, self.keys.judged, ROWS)))
-        seen = {run: frozenset(each.seen) for run, each in of_runs.items()}
+        seen = {run: frozenset(each.confirmed) for run, each in of_runs.items()}
         there = move.mapped(operations, nodes(seen), ROWS)
         edges = move.mapped(steps, self.keys.edges(seen), ROWS)
-        graph = move.kept(move.in_order(move.both(there, edges), "run", "begin"))
+        graph = move.kept(move.in_order(move.both(there, edges), "run", "source_call"))
         counts = _counted(move.collected(move.tagged(graph, "count")))
         doubts: Doubts = {}
         found = self._cycles(move.tagged(graph, "node", "edge"), doubts)
@@ -88,7 +88,7 @@ class Transactions(Generic[Frame]):
                     told[run] = replace(Verdict.undecided(_NO_ORDER), counts=told[run].counts)
         return told
 
-    def _verdict(self, of: OfKeys, count: int, doubt: str | None) -> Verdict:
+    def _verdict(self, of: KeyFindings, count: int, doubt: str | None) -> Verdict:
         if of.doubts:
             return Verdict.undecided(min(of.doubts))
         counts = {"transactions": count}
@@ -111,7 +111,7 @@ class Transactions(Generic[Frame]):
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
             for row in told:
                 if row["tag"] == "cycles":
-                    found[row["run"]].merge(unpacked(row["told"], Found))
+                    found[row["run"]].merge(unpacked(row["body"], Found))
             large = [spans[row["span"]] for row in told if row["tag"] == "large"]
             spans = list(_smaller(large, self.in_span, doubts))
         return found
@@ -155,17 +155,14 @@ class Transactions(Generic[Frame]):
         ties = move.together(move.tagged(found, "tie"), "run", "label")
         circular = move.mapped(ties, transaction_labels.circular(self.keys.mb), ROWS)
         rows = move.collected(move.both(move.tagged(found, "span"), circular)).to_pylist()
-        return merged([Span(*(row[each] for each in _SPAN)) for row in rows])
+        return merged([Span(*(row[each] for each in Span._fields)) for row in rows])
 
 
-_SPAN = ("run", "begin", "until", "label")
-
-
-def _of_runs(told: pa.Table) -> dict[str, OfKeys]:
+def _of_runs(told: pa.Table) -> dict[str, KeyFindings]:
     """Those of all pieces together."""
-    of_runs: dict[str, OfKeys] = defaultdict(lambda: OfKeys())
+    of_runs: dict[str, KeyFindings] = defaultdict(KeyFindings)
     for row in told.to_pylist():
-        of_runs[row["run"]].merge(unpacked(row["told"], OfKeys))
+        of_runs[row["run"]].merge(unpacked(row["body"], KeyFindings))
     for each in of_runs.values():
         if not each.found.counts:
             each.found.merge(each.lost_updates)
@@ -175,7 +172,7 @@ def _of_runs(told: pa.Table) -> dict[str, OfKeys]:
 def _counted(rows: pa.Table) -> Mapping[str, int]:
     counts: dict[str, int] = defaultdict(int)
     for row in rows.to_pylist():
-        counts[row["run"]] += row["first"]
+        counts[row["run"]] += row["count"]
     return counts
 
 

@@ -34,22 +34,22 @@ def cycles(mb: int, most: int, *, is_strict: bool) -> Callable[[Batches], Iterat
                     told = {**of, "tag": "large"}
                 else:
                     found = Found.of(cycle_findings(_graph(some), is_strict=is_strict))
-                    told = {**of, "tag": "cycles", "told": packed(found)}
+                    told = {**of, "tag": "cycles", "body": packed(found)}
                 yield from table_of([told]).to_batches()
 
     return judge
 
 
 def _graph(rows: list[Row]) -> Dependencies:
-    operations = [unpacked(row["told"], Operation) for row in rows if row["tag"] == "node"]
+    operations = [unpacked(row["body"], Operation) for row in rows if row["tag"] == "node"]
     operations.sort(key=lambda each: each.call)
     depends = Dependencies(operations)
     number = {each.call: at for at, each in enumerate(operations)}
     edges = [row for row in rows if row["tag"] == "edge"]
     for name in sorted({row["source"] for row in edges if row["source"] < 0}, reverse=True):
         number[name] = depends.node()
-    for row in sorted(edges, key=lambda row: (row["first"], row["second"])):
+    for row in sorted(edges, key=lambda row: (row["key_order"], row["edge_order"])):
         if row["source"] in number and row["target"] in number:
-            what = tuple(unpacked(row["told"], list[str]))
+            what = tuple(unpacked(row["body"], list[str]))
             depends.add(number[row["source"]], number[row["target"]], Edge(row["kind"]), what)
     return depends

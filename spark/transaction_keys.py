@@ -23,7 +23,7 @@ from jepsen_like.histories.history import Kind, Value
 from spark.columns import operation_of
 from spark.judging import Batches, limited_memory
 from spark.transaction_kinds import KEYS, WRITES, RecordedEdges
-from spark.transaction_rows import OfKeys, Projection, packed, table_of, unpacked
+from spark.transaction_rows import KeyFindings, Projection, packed, table_of, unpacked
 
 __all__ = ["OPERATIONS", "Keys", "apart", "nodes"]
 
@@ -46,7 +46,9 @@ def nodes(seen: Seen) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
             yield from _batches(_node(row, seen) for row in rows if _is_there(row, seen))
             for run in {row["run"] for row in rows}:
                 number = sum(row["run"] == run for row in rows)
-                yield from _batches([{"tag": "count", "run": run, "begin": 0, "first": number}])
+                yield from _batches(
+                    [{"tag": "count", "run": run, "source_call": 0, "count": number}]
+                )
 
     return judge
 
@@ -58,8 +60,8 @@ def _is_there(row: Row, seen: Seen) -> bool:
 def _node(row: Row, seen: Seen) -> Row:
     bare = operation_of({**row, "argument": None, "result": None, "extra": None}, keyed=False)
     call, ret = row["call"], row["ret"]
-    times = {"source": call, "begin": call, "ret": ret}
-    return {"tag": "node", "run": row["run"], **times, "told": packed(bare)}
+    times = {"source": call, "source_call": call, "ret": ret}
+    return {"tag": "node", "run": row["run"], **times, "body": packed(bare)}
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +74,7 @@ def apart(workload: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in filter(len, batches):
             yield from _batches(
-                {"tag": "step", "run": row["run"], "begin": row["call"], **each}
+                {"run": row["run"], **each}
                 for row in batch.to_pylist()
                 for each in _projections(row, WRITES[workload])
             )
@@ -86,7 +88,7 @@ def _projections(row: Row, write: str) -> list[Row]:
         operation = operation_of(row, keyed=False)
         transactions_of([operation], write)
     except ValueError as error:  # also MalformedHistory
-        return [{"told": f"it makes no sense: {error}".encode()}]
+        return [{"tag": "malformed", "body": f"it makes no sense: {error}".encode()}]
     has_read = operation.kind is Kind.OK and operation.result is not None
     steps = operation.result if has_read else operation.argument
     of_keys: dict[str, list[tuple[int, Value]]] = {}
@@ -94,7 +96,11 @@ def _projections(row: Row, write: str) -> list[Row]:
         of_keys.setdefault(repr(exact(step[1])), []).append((place, step))
     bare = replace(operation, argument=[], result=None, extra={})
     return [
-        {"key": key, "told": packed(_projection(bare, mine, write, has_read=has_read))}
+        {
+            "tag": "projection",
+            "key": key,
+            "body": packed(_projection(bare, mine, write, has_read=has_read)),
+        }
         for key, mine in of_keys.items()
     ]
 
@@ -104,7 +110,7 @@ def _projection(
 ) -> Projection:
     steps = [step for _, step in mine]
     done = replace(bare, result=steps) if has_read else replace(bare, argument=steps)
-    written = next((place for place, step in mine if step[0] == write), 0)
+    written = next((place for place, step in mine if step[0] == write), None)
     return Projection(operation=done, written=written)
 
 
@@ -121,14 +127,14 @@ class Keys:
         rows = (row for batch in batches for row in batch.to_pylist())
         with limited_memory(self.mb):
             for run, of_run in groupby(rows, lambda row: row["run"]):
-                told = OfKeys()
+                told = KeyFindings()
                 for key, of_key in groupby(of_run, lambda row: row["key"]):
                     self._look_at(key, of_key, told)
-                yield from _batches([{"tag": "keys", "run": run, "told": packed(told)}])
+                yield from _batches([{"tag": "keys", "run": run, "body": packed(told)}])
 
-    def _look_at(self, key: str | None, rows: Iterable[Row], told: OfKeys) -> None:
+    def _look_at(self, key: str | None, rows: Iterable[Row], told: KeyFindings) -> None:
         if key is None:
-            told.doubts.append(min(row["told"].decode() for row in rows))
+            told.doubts.append(min(row["body"].decode() for row in rows))
             return
         try:
             of = KEYS[self.workload](_projections_of(rows))
@@ -141,7 +147,7 @@ class Keys:
             told.doubts.append(f"key {key} alone needs more than the {self.mb} MB of a worker")
             return
         told.reads += of.reads
-        told.seen += [
+        told.confirmed += [
             each.operation.call for each in of.seen() if each.operation.kind is not Kind.OK
         ]
 
@@ -175,10 +181,10 @@ class Keys:
         for row in recorded.rows():
             yield {"tag": "edge", "run": run, **row}
         for one, other in of.likely(number):
-            at = {"source": one, "begin": one, "target": other, "until": other}
+            at = {"source": one, "source_call": one, "target": other, "target_call": other}
             yield {"tag": "guess", "run": run, **at}
 
 
 def _projections_of(rows: Iterable[Row]) -> list[Projection]:
-    told = [unpacked(row["told"], Projection) for row in rows]
+    told = [unpacked(row["body"], Projection) for row in rows]
     return sorted(told, key=lambda each: each.operation.call)

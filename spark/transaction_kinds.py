@@ -75,13 +75,13 @@ class RecordedEdges:
                 continue  # it leads nowhere
             yield {
                 "source": source,
-                "begin": begins.get(source, source),
+                "source_call": begins.get(source, source),
                 "target": target,
-                "until": begins.get(target, target),
+                "target_call": begins.get(target, target),
                 "kind": int(kind),
-                "first": call * _STEPS + place,
-                "second": number,
-                "told": packed(what),
+                "key_order": call * _STEPS + place,
+                "edge_order": number,
+                "body": packed(what),
             }
 
 
@@ -92,7 +92,7 @@ class _Lists:
         self.transactions: Sequence[Transaction] = transactions_of(
             [each.operation for each in projections], "append"
         )
-        self.first = _first(projections, self.transactions, "append")
+        self.first = _first(projections)
         self._writes = Writes.by(self.transactions, "append")
         self.doubt = list_append.not_told_apart(self._writes)
         self._lists = list_append.Lists()
@@ -128,7 +128,7 @@ class _Registers:
         self.transactions: Sequence[Transaction] = transactions_of(
             [each.operation for each in projections], "w"
         )
-        self.first = _first(projections, self.transactions, "w")
+        self.first = _first(projections)
         self._writes = Writes.by(self.transactions, "w")
         self.doubt = rw_register.not_told_apart(self._writes)
         self.findings: list[Finding] = []
@@ -152,16 +152,10 @@ class _Registers:
             yield number[one], number[other]
 
 
-def _transactions(projections: Sequence[Projection], write: str) -> Sequence[Transaction]:
-    return transactions_of([each.operation for each in projections], write)
-
-
-def _first(
-    projections: Sequence[Projection], transactions: Sequence[Transaction], write: str
-) -> tuple[int, int]:
+def _first(projections: Sequence[Projection]) -> tuple[int, int]:
     """The first write to the key."""
-    for each, transaction in zip(projections, transactions, strict=True):
-        if transaction.writes(write):
+    for each in projections:
+        if each.written is not None:
             return each.operation.call, each.written
     return 0, 0
 

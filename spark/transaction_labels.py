@@ -32,7 +32,7 @@ from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Column, Mask
 from spark.columns import numbers
 from spark.pieces import Mapped, whole
-from spark.transaction_rows import ROWS, filled
+from spark.transaction_rows import ROWS, from_columns, table_of
 
 __all__ = ["Settling", "Span", "circular", "inside", "merged", "settled", "suspicious"]
 
@@ -52,11 +52,11 @@ class _Piece:
 
     def __init__(self, rows: pa.Table, carried: pa.Table, *, is_strict: bool) -> None:
         self.rows = rows
-        self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "begin")
+        self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "source_call")
         target = numbers(rows, "target", _NONE)
         self.is_node: Mask = target == _NONE
         self.target = np.where(self.is_node, self.source, target)
-        self.until = np.where(self.is_node, begin, numbers(rows, "until"))
+        self.until = np.where(self.is_node, begin, numbers(rows, "target_call"))
         names, at = np.unique(np.concatenate([self.source, self.target]), return_inverse=True)
         self.one, self.other = at[: len(rows)], at[len(rows) :]
         self.label = np.full(len(names), _NONE)
@@ -149,13 +149,13 @@ def settled(of: Settling) -> Mapped:
 
     def judge(run: str, piece: _Piece) -> pa.Table:
         if not piece.is_settled:
-            return filled("deep", run, {"label": [0]})
+            return table_of([{"tag": "deep", "run": run}])
         edges = np.flatnonzero(piece.leaving())
         target, label = piece.target[edges], piece.led[edges]
         order = np.lexsort((-label, target))
         _, first = np.unique(target[order], return_index=True)
         highest = order[first]
-        return filled("label", run, {"target": target[highest], "label": label[highest]})
+        return from_columns("label", run, {"target": target[highest], "label": label[highest]})
 
     return _by_run(of, judge)
 
@@ -166,7 +166,7 @@ def suspicious(of: Settling) -> Mapped:
     def judge(run: str, piece: _Piece) -> pa.Table:
         ties, late = np.flatnonzero(piece.ties()), np.flatnonzero(piece.late())
         ends = {"source": piece.source, "target": piece.target, "label": piece.of_source}
-        tied = filled("tie", run, {name: each[ties] for name, each in ends.items()})
+        tied = from_columns("tie", run, {name: each[ties] for name, each in ends.items()})
         times = zip(piece.led[late].tolist(), piece.of_source[late].tolist(), strict=True)
         spans = merged([Span(run, ret, label, label) for ret, label in times])
         return pa.concat_tables([tied, _rows_of(run, spans)])
@@ -175,8 +175,8 @@ def suspicious(of: Settling) -> Mapped:
 
 
 def _rows_of(run: str, spans: Sequence[Span]) -> pa.Table:
-    begin, until, label = ([each[at] for each in spans] for at in (1, 2, 3))
-    return filled("span", run, {"begin": begin, "until": until, "label": label})
+    begin, end, label = ([each[at] for each in spans] for at in (1, 2, 3))
+    return from_columns("span", run, {"begin": begin, "end": end, "label": label})
 
 
 def circular(mb: int) -> Mapped:

@@ -1,25 +1,27 @@
 """Rows of transactions that are too large for one worker, as their pieces hand them on.
 
-tag      a row for
-step     what a transaction did to one key: `told` is a `Projection`
-keys     what is wrong with some keys of a run: `told` is an `OfKeys`
-node     a transaction that has taken place: `source`; `told` is it, without what it did
-edge     `source` came before `target`; `told` are the words for it
-guess    `source` may have come before `target`
-count    transactions of a run: so many, in `first`
-label    of `target`, as another piece knows it
-deep     a run: its labels do not come to rest within a piece
-tie      an edge of which both ends have one `label`, or perhaps
-span     the time from `begin` to `until`, in which there may be a cycle; `label` is one in it
-cycles  what was found in a span: `told` is a `Found`
-large    a span of more than one worker can hold
+tag         a row for
+projection  what a transaction did to one key: `body` is a `Projection`
+malformed   a transaction that makes no sense, without a key: `body` says why, in UTF-8
+keys        what is wrong with some keys of a run: `body` is a `KeyFindings`
+node        a transaction that has taken place: `source`; `body` is it, without what it did
+edge        `source` came before `target`; `body` are the words for it
+guess       `source` may have come before `target`
+count       transactions of a run: so many, in `count`
+label       of `target`, as another piece knows it
+deep        a run: its labels do not come to rest within a piece
+tie         an edge whose ends have one `label`; of a target in another piece that is a lower bound
+span        the time from `begin` to `end`, in which there may be a cycle; `label` is one in it
+cycles      what was found in a span: `body` is a `Found`
+large       a span that is too large for one worker
 
-A node is the call of its transaction, or a number below zero: one that stands for several. `begin`
-and `until` are the times of the source and of the target: a call, of one that stands for several
-the first call behind it. `ret` is of a node; null: it never ended.
+A node is the call of its transaction, or a number below zero: one that stands for several.
+`source_call` and `target_call` are calls, too; of one that stands for several, of the first
+transaction behind it. `ret` is of a node; null: it never ended. Edges are in the order of
+`key_order` and `edge_order`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,17 +31,18 @@ import pyarrow as pa
 from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
 
-__all__ = ["ROWS", "OfKeys", "Projection", "filled", "packed", "table_of", "unpacked"]
+__all__ = ["ROWS", "KeyFindings", "Projection", "from_columns", "packed", "table_of", "unpacked"]
 
 _TEXTS = ("tag", "run", "key")
 _NUMBERS = (
-    *("source", "begin", "target", "until", "ret", "kind", "first", "second", "label", "span"),
+    *("source", "source_call", "target", "target_call", "ret", "kind", "key_order", "edge_order"),
+    *("count", "label", "begin", "end", "span"),
 )
 ROWS = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in _TEXTS),
         *(pa.field(name, pa.int64()) for name in _NUMBERS),
-        pa.field("told", pa.binary()),
+        pa.field("body", pa.binary()),
     ]
 )
 
@@ -49,43 +52,45 @@ class Projection:
     """A transaction that does nothing to other keys."""
 
     operation: Operation
-    written: int  # the place of its first write among all of its steps; 0: there is none
+    written: int | None  # the place of its first write among all of its steps
 
 
 @dataclass(slots=True, kw_only=True)
-class OfKeys:
+class KeyFindings:
+    """What is wrong with some keys of a run, each judged alone."""
+
     found: Found = field(default_factory=Found)
     lost_updates: Found = field(default_factory=Found)  # that count where nothing else is wrong
     reads: int = 0
-    seen: list[int] = field(default_factory=list)  # transactions not known to be ok that were read
+    confirmed: list[int] = field(default_factory=list)  # that are not acknowledged, but were read
     doubts: list[str] = field(default_factory=list)
 
-    def merge(self, other: "OfKeys") -> None:
+    def merge(self, other: "KeyFindings") -> None:
         self.found.merge(other.found)
         self.lost_updates.merge(other.lost_updates)
         self.reads += other.reads
-        self.seen += other.seen
+        self.confirmed += other.confirmed
         self.doubts += other.doubts
 
 
-def packed(told: Any) -> bytes:
-    return msgspec.msgpack.encode(told)
+def packed(body: Any) -> bytes:
+    return msgspec.msgpack.encode(body)
 
 
-def unpacked(told: bytes, kind: Any) -> Any:
-    return msgspec.msgpack.decode(told, type=kind)
+def unpacked(body: bytes, kind: Any) -> Any:
+    return msgspec.msgpack.decode(body, type=kind)
 
 
-def filled(tag: str, run: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Rows with these columns; the rest is null."""
-    count = len(next(iter(columns.values())))
-    told = {"tag": pa.repeat(tag, count), "run": pa.repeat(run, count), **columns}
+def from_columns(tag: str, run: str, columns: Mapping[str, Any]) -> pa.Table:
+    """At least one column; the others are null."""
+    size = len(next(iter(columns.values())))
+    known = {"tag": pa.repeat(tag, size), "run": pa.repeat(run, size), **columns}
     arrays = [
-        pa.array(told[each.name], each.type) if each.name in told else pa.nulls(count, each.type)
+        pa.array(known[each.name], each.type) if each.name in known else pa.nulls(size, each.type)
         for each in ROWS
     ]
     return pa.Table.from_arrays(arrays, schema=ROWS)
 
 
-def table_of(rows: Iterable[Mapping[str, Any]] | Sequence[Mapping[str, Any]]) -> pa.Table:
+def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), ROWS)
