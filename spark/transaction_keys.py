@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from jepsen_like.checkers.isolation_levels import STRICT
-from jepsen_like.checkers.micro_operations import transactions_of
+from jepsen_like.checkers.micro_operations import WRITE_OF, transactions_of
 from jepsen_like.checkers.operations import Operation, exact
 from jepsen_like.histories.history import Kind, Value
 from spark.columns import operation_of
 from spark.judging import Batches, limited_memory
-from spark.transaction_kinds import KEYS, WRITES, RecordedEdges
+from spark.one_key import JUDGES, RecordedEdges
 from spark.transaction_rows import KeyFindings, Projection, packed, table_of, unpacked
 
 __all__ = ["OPERATIONS", "Keys", "apart", "nodes"]
@@ -76,7 +76,7 @@ def apart(workload: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
             yield from _batches(
                 {"run": row["run"], **each}
                 for row in batch.to_pylist()
-                for each in _projections(row, WRITES[workload])
+                for each in _projections(row, WRITE_OF[workload])
             )
 
     return judge
@@ -137,7 +137,7 @@ class Keys:
             told.doubts.append(min(row["body"].decode() for row in rows))
             return
         try:
-            of = KEYS[self.workload](_projections_of(rows))
+            of = JUDGES[self.workload](_projections_of(rows))
             if of.doubt is not None:
                 told.doubts.append(of.doubt)
                 return
@@ -168,7 +168,7 @@ class Keys:
         return judge
 
     def _edges(self, run: str, rows: Iterable[Row], seen: AbstractSet[int]) -> Iterator[Row]:
-        of = KEYS[self.workload](_projections_of(rows))
+        of = JUDGES[self.workload](_projections_of(rows))
         if of.doubt is not None:
             return
         number = {

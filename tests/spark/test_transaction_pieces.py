@@ -15,6 +15,7 @@ from jepsen_like.checkers.isolation_levels import LEVELS, STRICT
 from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import History, Value
+from spark import one_key
 from spark.distributed_transactions import Transactions
 from spark.transaction_keys import OPERATIONS, Keys
 from tests.agreement.transactions import played
@@ -148,6 +149,29 @@ def test_what_nobody_can_judge_is_undecided(step: list[Value], why: str) -> None
     found = in_pieces(play.history, 2)
     assert found.outcome is Outcome.UNDECIDED
     assert why in found.reason
+
+
+@pytest.mark.parametrize("workload", WRITE_OF)
+def test_write_too_far_behind_in_its_transaction_is_undecided(workload: str) -> None:
+    reads: list[Value] = [["r", "x", None]] * one_key.STEPS_MAX
+    for steps in (reads[1:], reads):
+        play = Play(workload=workload)
+        written: list[Value] = [*steps, [WRITE_OF[workload], "y", 1]]
+        play.did(0, "txn", written, written)
+        found = in_pieces(play.history, 2)
+        assert found.outcome is (Outcome.UNDECIDED if steps is reads else Outcome.VALID)
+    assert "'y' was first written by step 1,025 of a transaction" in found.reason
+
+
+def test_register_that_is_written_too_often_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_key, "NODES_MAX", 3)
+    play = Play(workload="rw-register")
+    for value in range(4):
+        play.did(0, "txn", [["w", "x", value]], [["w", "x", value]])
+        outcome = Outcome.VALID if value < 3 else Outcome.UNDECIDED
+        found = in_pieces(play.history, 2)
+        assert found.outcome is outcome
+    assert "'x' was written by more than 3 transactions" in found.reason
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """One key of transactions that are too large for one worker, of lists or of a register.
 
 It is judged by the parts of the whole judges (`list_append`, `rw_register`), from transactions that
-do nothing to other keys. Edges are numbered as the whole judge has them: by the first write to
-their key, then in the order in which that finds them.
+do nothing to other keys. Edges are in the order in which the whole judge has them: of the first
+writes to their keys, and then as they are found.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,15 +16,13 @@ from jepsen_like.checkers.isolation import Edge, Edges
 from jepsen_like.checkers.likely_order import likely_order
 from jepsen_like.checkers.micro_operations import Transaction, Writes, transactions_of
 from jepsen_like.checkers.verdict import Finding
-from jepsen_like.histories.history import MalformedHistory
 from spark.transaction_rows import Projection, packed
 
-__all__ = ["KEYS", "WRITES", "Key", "Number", "RecordedEdges"]
+__all__ = ["JUDGES", "NODES_MAX", "STEPS_MAX", "Key", "NodeOf", "RecordedEdges"]
 
-WRITES = {"append": "append", "rw-register": "w"}  # by workload
-Number = Mapping[Transaction, int]  # of the node of each that has taken place
-_STEPS = 1 << 10  # of a transaction that writes: they are numbered
-_NODES = 1 << 22  # that stand for others, of one key
+STEPS_MAX = 1 << 10  # a write's place must fit into a node's number
+NODES_MAX = 1 << 22  # that stand for others, of one key
+NodeOf = Mapping[Transaction, int]  # of each that has taken place
 
 
 class Key(Protocol):
@@ -39,26 +37,30 @@ class Key(Protocol):
 
     def lost_updates(self) -> Iterator[Finding]: ...
 
-    def enter(self, edges: Edges, number: Number, *, is_strict: bool) -> None: ...
+    def enter(self, edges: Edges, node_of: NodeOf, *, is_strict: bool) -> None: ...
 
-    def likely(self, number: Number) -> Iterator[tuple[int, int]]:
+    def likely(self, node_of: NodeOf) -> Iterator[tuple[int, int]]:
         """Edges that are not certain."""
 
 
 @dataclass(slots=True)
 class RecordedEdges:
-    """Nodes that are no transaction have numbers below -1, which no other key has."""
+    """Edges as rows.
+
+    A node that is no transaction has a number below -1, unique in its run: it encodes the first
+    write to the key, and a serial.
+    """
 
     first: tuple[int, int]  # as of a `Key`
-    nodes: Iterator[int] = field(default_factory=count)
+    serials: Iterator[int] = field(default_factory=count)
     edges: list[tuple[int, int, Edge, tuple[str, str]]] = field(default_factory=list)
 
     def node(self) -> int:
         call, place = self.first
-        number = next(self.nodes)
-        if place >= _STEPS or number >= _NODES:
-            raise MalformedHistory(f"{place} steps before a write, or {number} writes to a key")
-        return -2 - ((call * _STEPS + place) * _NODES + number)
+        serial = next(self.serials)
+        assert place < STEPS_MAX
+        assert serial < NODES_MAX
+        return -2 - ((call * STEPS_MAX + place) * NODES_MAX + serial)
 
     def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
         if source != target:
@@ -70,7 +72,7 @@ class RecordedEdges:
             if source < 0 <= target:
                 begins[source] = min(target, begins.get(source, target))
         call, place = self.first
-        for number, (source, target, kind, what) in enumerate(self.edges):
+        for order, (source, target, kind, what) in enumerate(self.edges):
             if target < 0 and target not in begins:
                 continue  # it leads nowhere
             yield {
@@ -79,8 +81,8 @@ class RecordedEdges:
                 "target": target,
                 "target_call": begins.get(target, target),
                 "kind": int(kind),
-                "key_order": call * _STEPS + place,
-                "edge_order": number,
+                "key_order": call * STEPS_MAX + place,
+                "edge_order": order,
                 "body": packed(what),
             }
 
@@ -95,6 +97,7 @@ class _Lists:
         self.first = _first(projections)
         self._writes = Writes.by(self.transactions, "append")
         self.doubt = list_append.not_told_apart(self._writes)
+        self.doubt = self.doubt or _beyond_numbers(self._writes, self.first, writers=1)
         self._lists = list_append.Lists()
         self.reads = 0
         if self.doubt is None:
@@ -110,12 +113,13 @@ class _Lists:
     def lost_updates(self) -> Iterator[Finding]:
         return list_append.lost_updates(self._lists)
 
-    def enter(self, edges: Edges, number: Number, *, is_strict: bool) -> None:
-        for key in list(self._writes.of)[:1]:
+    def enter(self, edges: Edges, node_of: NodeOf, *, is_strict: bool) -> None:
+        if self._writes.of:
+            (key,) = self._writes.of
             longest = self._lists.longest[key]
-            list_append.enter(edges, number, self._writes, key, longest, self._lists.reads)
+            list_append.enter(edges, node_of, self._writes, key, longest, self._lists.reads)
 
-    def likely(self, number: Number) -> Iterator[tuple[int, int]]:
+    def likely(self, node_of: NodeOf) -> Iterator[tuple[int, int]]:
         yield from ()  # the order of lists is known
 
 
@@ -130,9 +134,11 @@ class _Registers:
         )
         self.first = _first(projections)
         self._writes = Writes.by(self.transactions, "w")
-        self.doubt = rw_register.not_told_apart(self._writes)
         self.findings: list[Finding] = []
         self._nodes = rw_register.nodes_of(self.transactions, self._writes, self.findings)
+        writers = sum(bool(each.writes) for each in self._nodes)
+        self.doubt = rw_register.not_told_apart(self._writes)
+        self.doubt = self.doubt or _beyond_numbers(self._writes, self.first, writers=writers)
 
     def seen(self) -> Iterable[Transaction]:
         return set(rw_register.seen_by(self._nodes, self._writes))
@@ -144,12 +150,12 @@ class _Registers:
     def lost_updates(self) -> Iterator[Finding]:
         return self._key(set(self.transactions)).lost_updates()
 
-    def enter(self, edges: Edges, number: Number, *, is_strict: bool) -> None:
-        self._key(number.keys()).enter(edges, number, self._writes, is_strict=is_strict)
+    def enter(self, edges: Edges, node_of: NodeOf, *, is_strict: bool) -> None:
+        self._key(node_of.keys()).enter(edges, node_of, self._writes, is_strict=is_strict)
 
-    def likely(self, number: Number) -> Iterator[tuple[int, int]]:
-        for one, other in likely_order(self._key(number.keys())):
-            yield number[one], number[other]
+    def likely(self, node_of: NodeOf) -> Iterator[tuple[int, int]]:
+        for one, other in likely_order(self._key(node_of.keys())):
+            yield node_of[one], node_of[other]
 
 
 def _first(projections: Sequence[Projection]) -> tuple[int, int]:
@@ -160,7 +166,18 @@ def _first(projections: Sequence[Projection]) -> tuple[int, int]:
     return 0, 0
 
 
-KEYS: Mapping[str, Callable[[Sequence[Projection]], Key]] = {
+def _beyond_numbers(writes: Writes, first: tuple[int, int], *, writers: int) -> str | None:
+    """Why `RecordedEdges` has no numbers for it, if that is so."""
+    for key in writes.of:
+        if first[1] >= STEPS_MAX:
+            step = f"step {first[1] + 1:,} of a transaction, beyond the {STEPS_MAX:,} of pieces"
+            return f"{key!r} was first written by {step}"
+        if writers > NODES_MAX:
+            return f"{key!r} was written by more than {NODES_MAX:,} transactions"
+    return None
+
+
+JUDGES: Mapping[str, Callable[[Sequence[Projection]], Key]] = {
     "append": _Lists,
     "rw-register": _Registers,
 }
