@@ -29,7 +29,7 @@ from spark.distributed import Pieces
 from spark.kept import keeping
 from spark.moves import Frame, Moves, OnSpark
 from spark.transaction_cycles import cycles
-from spark.transaction_keys import OPERATIONS, Keys, apart, nodes
+from spark.transaction_keys import OPERATIONS, KeyJudge, nodes_and_counts, split_by_key
 from spark.transaction_labels import Settling, Span, merged
 from spark.transaction_rows import ROWS, KeyFindings, table_of, unpacked
 
@@ -49,7 +49,7 @@ def transactions_in_pieces(
 ) -> dict[str, Verdict]:
     """By runs. `table` has all rows of these histories, which promise that level."""
     operations = table.filter(F.col("what") == "operation").select(*OPERATIONS)
-    keys = Keys(workload=workload, level=level, mb=cut.mb)
+    keys = KeyJudge(workload=workload, level=level, mb=cut.mb)
     with keeping() as keep:
         moves = OnSpark(pieces=cut.count, keep=keep)
         return Transactions(keys=keys, moves=moves, in_span=_IN_SPAN).verdicts(operations)
@@ -57,7 +57,7 @@ def transactions_in_pieces(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transactions(Generic[Frame]):
-    keys: Keys
+    keys: KeyJudge
     moves: Moves[Frame]
     in_span: int
 
@@ -67,12 +67,12 @@ class Transactions(Generic[Frame]):
 
     def verdicts(self, operations: Frame) -> dict[str, Verdict]:
         move = self.moves
-        steps = move.mapped(operations, apart(self.keys.workload), ROWS)
+        steps = move.mapped(operations, split_by_key(self.keys.workload), ROWS)
         steps = move.kept(move.together(steps, "run", "key"))
         of_runs = _of_runs(move.collected(move.mapped(steps, self.keys.judged, ROWS)))
-        seen = {run: frozenset(each.confirmed) for run, each in of_runs.items()}
-        there = move.mapped(operations, nodes(seen), ROWS)
-        edges = move.mapped(steps, self.keys.edges(seen), ROWS)
+        confirmed = {run: frozenset(each.confirmed) for run, each in of_runs.items()}
+        there = move.mapped(operations, nodes_and_counts(confirmed), ROWS)
+        edges = move.mapped(steps, self.keys.edges(confirmed), ROWS)
         graph = move.kept(move.in_order(move.both(there, edges), "run", "source_call"))
         counts = _counted(move.collected(move.tagged(graph, "count")))
         doubts: Doubts = {}

@@ -1,14 +1,16 @@
 """What is done with the keys of transactions that are too large for one worker.
 
-    operations --apart--> what each did to one key
-        --by key--> what is wrong with a key, and which transactions of unknown end are read
+    operations --split by key--> projections: what each did to one key
+        --by key--> findings, and transactions that are not acknowledged, but were read
         --by key--> edges: which transaction came before which
 
-A key is judged as if there were no other: what spans several is in the edges. All of it must fit
-into one worker. Which transactions of unknown end took place is known when all keys were looked at.
+Each key is judged alone. Anomalies that need several keys are cycles, found from the edges. All of
+a key must fit into one worker. Which of the transactions that are not acknowledged took place is
+known when all keys were key.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -23,9 +25,10 @@ from jepsen_like.histories.history import Kind, Value
 from spark.columns import operation_of
 from spark.judging import Batches, limited_memory
 from spark.one_key import JUDGES, RecordedEdges
+from spark.pieces import Mapped
 from spark.transaction_rows import KeyFindings, Projection, packed, table_of, unpacked
 
-__all__ = ["OPERATIONS", "Keys", "apart", "nodes"]
+__all__ = ["OPERATIONS", "KeyJudge", "nodes_and_counts", "split_by_key"]
 
 OPERATIONS = [
     *("run", "what", "process", "f", "kind", "call", "ret", "invoked", "completed"),
@@ -33,31 +36,32 @@ OPERATIONS = [
 ]
 
 Row = dict[str, Any]
-Seen = Mapping[str, AbstractSet[int]]  # by run
+Confirmed = Mapping[str, AbstractSet[int]]  # calls of what was not acknowledged, by run
 _IN_BATCH = 10_000
 
 
-def nodes(seen: Seen) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The transactions that have taken place, and how many there are of all."""
+def nodes_and_counts(confirmed: Confirmed) -> Mapped:
+    """In one pass: the transactions that have taken place, and how many there are of all."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in filter(len, batches):
             rows = batch.to_pylist()
-            yield from _batches(_node(row, seen) for row in rows if _is_there(row, seen))
-            for run in {row["run"] for row in rows}:
-                number = sum(row["run"] == run for row in rows)
-                yield from _batches(
-                    [{"tag": "count", "run": run, "source_call": 0, "count": number}]
-                )
+            yield from _batches(_node(row) for row in rows if _is_there(row, confirmed))
+            yield from _batches(_counts(rows))
 
     return judge
 
 
-def _is_there(row: Row, seen: Seen) -> bool:
-    return row["kind"] == Kind.OK.value or row["call"] in seen.get(row["run"], ())
+def _is_there(row: Row, confirmed: Confirmed) -> bool:
+    return row["kind"] == Kind.OK.value or row["call"] in confirmed.get(row["run"], ())
 
 
-def _node(row: Row, seen: Seen) -> Row:
+def _counts(rows: Iterable[Row]) -> Iterator[Row]:
+    for run, count in Counter(row["run"] for row in rows).items():
+        yield {"tag": "count", "run": run, "source_call": 0, "count": count}
+
+
+def _node(row: Row) -> Row:
     bare = operation_of({**row, "argument": None, "result": None, "extra": None}, keyed=False)
     call, ret = row["call"], row["ret"]
     times = {"source": call, "source_call": call, "ret": ret}
@@ -70,7 +74,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         yield from table_of(some).to_batches()
 
 
-def apart(workload: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def split_by_key(workload: str) -> Mapped:
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in filter(len, batches):
             yield from _batches(
@@ -115,7 +119,7 @@ def _projection(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class KeyJudge:
     """Goes to the workers. Pieces are sorted by run and key."""
 
     workload: str
@@ -127,31 +131,31 @@ class Keys:
         rows = (row for batch in batches for row in batch.to_pylist())
         with limited_memory(self.mb):
             for run, of_run in groupby(rows, lambda row: row["run"]):
-                told = KeyFindings()
-                for key, of_key in groupby(of_run, lambda row: row["key"]):
-                    self._look_at(key, of_key, told)
-                yield from _batches([{"tag": "keys", "run": run, "body": packed(told)}])
+                findings = KeyFindings()
+                for name, of_key in groupby(of_run, lambda row: row["key"]):
+                    self._judge_key(name, of_key, findings)
+                yield from _batches([{"tag": "keys", "run": run, "body": packed(findings)}])
 
-    def _look_at(self, key: str | None, rows: Iterable[Row], told: KeyFindings) -> None:
-        if key is None:
-            told.doubts.append(min(row["body"].decode() for row in rows))
+    def _judge_key(self, name: str | None, rows: Iterable[Row], findings: KeyFindings) -> None:
+        if name is None:  # malformed
+            findings.doubts.append(min(row["body"].decode() for row in rows))
             return
         try:
-            of = JUDGES[self.workload](_projections_of(rows))
-            if of.doubt is not None:
-                told.doubts.append(of.doubt)
+            key = JUDGES[self.workload](_projections_of(rows))
+            if key.doubt is not None:
+                findings.doubts.append(key.doubt)
                 return
-            told.found.add(of.findings)
-            told.lost_updates.add(of.lost_updates())
+            findings.found.add(key.findings)
+            findings.lost_updates.add(key.lost_updates())
         except MemoryError:
-            told.doubts.append(f"key {key} alone needs more than the {self.mb} MB of a worker")
+            findings.doubts.append(f"key {name} alone needs more than the {self.mb} MB of a worker")
             return
-        told.reads += of.reads
-        told.confirmed += [
-            each.operation.call for each in of.seen() if each.operation.kind is not Kind.OK
+        findings.reads += key.reads
+        findings.confirmed += [
+            each.operation.call for each in key.seen() if each.operation.kind is not Kind.OK
         ]
 
-    def edges(self, seen: Seen) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    def edges(self, confirmed: Confirmed) -> Mapped:
         """Of those that have taken place; and, of registers, in what order they may have."""
 
         def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -162,25 +166,25 @@ class Keys:
                     edge
                     for (run, key), mine in keys
                     if key is not None
-                    for edge in self._edges(run, mine, seen.get(run, frozenset()))
+                    for edge in self._edges(run, mine, confirmed.get(run, frozenset()))
                 )
 
         return judge
 
-    def _edges(self, run: str, rows: Iterable[Row], seen: AbstractSet[int]) -> Iterator[Row]:
-        of = JUDGES[self.workload](_projections_of(rows))
-        if of.doubt is not None:
+    def _edges(self, run: str, rows: Iterable[Row], confirmed: AbstractSet[int]) -> Iterator[Row]:
+        key = JUDGES[self.workload](_projections_of(rows))
+        if key.doubt is not None:
             return
-        number = {
+        node_of = {
             each: each.operation.call
-            for each in of.transactions
-            if each.operation.kind is Kind.OK or each.operation.call in seen
+            for each in key.transactions
+            if each.operation.kind is Kind.OK or each.operation.call in confirmed
         }
-        recorded = RecordedEdges(of.first)
-        of.enter(recorded, number, is_strict=self.level == STRICT)
+        recorded = RecordedEdges(key.first)
+        key.enter(recorded, node_of, is_strict=self.level == STRICT)
         for row in recorded.rows():
             yield {"tag": "edge", "run": run, **row}
-        for one, other in of.likely(number):
+        for one, other in key.likely(node_of):
             at = {"source": one, "source_call": one, "target": other, "target_call": other}
             yield {"tag": "guess", "run": run, **at}
 

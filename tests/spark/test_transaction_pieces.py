@@ -17,7 +17,7 @@ from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import History, Value
 from spark import one_key
 from spark.distributed_transactions import Transactions
-from spark.transaction_keys import OPERATIONS, Keys
+from spark.transaction_keys import OPERATIONS, KeyJudge
 from tests.agreement.transactions import played
 from tests.jepsen_like.play import Play
 from tests.spark.moved_here import Here
@@ -37,7 +37,7 @@ def in_pieces(history: History, size: int, in_span: int = IN_SPAN) -> Verdict:
     level = str(header.options.get("isolation", STRICT))
     table = table_of(history, "run")
     done = table.filter(pc.equal(table.column("what"), "operation")).select(OPERATIONS)
-    keys = Keys(workload=header.workload, level=level, mb=MB)
+    keys = KeyJudge(workload=header.workload, level=level, mb=MB)
     return Transactions(keys=keys, moves=Here(size=size), in_span=in_span).verdicts([done])["run"]
 
 
