@@ -30,7 +30,7 @@ from spark.kept import keeping
 from spark.moves import Frame, Moves, OnSpark
 from spark.transaction_cycles import cycles
 from spark.transaction_keys import OPERATIONS, KeyJudge, nodes_and_counts, split_by_key
-from spark.transaction_labels import Settling, Span, merged
+from spark.transaction_labels import Round, Span, merged
 from spark.transaction_rows import ROWS, KeyFindings, table_of, unpacked
 
 __all__ = ["Transactions", "transactions_in_pieces"]
@@ -105,7 +105,7 @@ class Transactions(Generic[Frame]):
         found: dict[str, Found] = defaultdict(Found)
         spans = _few(self._spans(graph, carried), doubts)
         while spans:
-            judge = transaction_labels.inside(self._settling(carried), spans)
+            judge = transaction_labels.select_spans(self._round(carried), spans)
             rows = self.moves.together(self.moves.mapped(graph, judge, ROWS), "run", "span")
             judge = cycles(self.keys.mb, self.in_span, is_strict=self.is_strict)
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
@@ -127,7 +127,7 @@ class Transactions(Generic[Frame]):
         known: dict[tuple[str, int], int] = {}
         for _ in range(_ROUNDS):
             carried = _labels(known)
-            judge = transaction_labels.settled(self._settling(carried))
+            judge = transaction_labels.labels_to_carry(self._round(carried))
             told = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
             deep = {row["run"] for row in told if row["tag"] == "deep"}
             news = {
@@ -145,15 +145,15 @@ class Transactions(Generic[Frame]):
         doubts.update(dict.fromkeys((run for run, _ in news), _UNSETTLED))
         return _labels(known)
 
-    def _settling(self, carried: pa.Table) -> Settling:
-        return Settling(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
+    def _round(self, carried: pa.Table) -> Round:
+        return Round(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
 
     def _spans(self, graph: Frame, carried: pa.Table) -> list[Span]:
         move = self.moves
-        judge = transaction_labels.suspicious(self._settling(carried))
+        judge = transaction_labels.find_ties_and_late(self._round(carried))
         found = move.kept(move.mapped(graph, judge, ROWS))
         ties = move.together(move.tagged(found, "tie"), "run", "label")
-        circular = move.mapped(ties, transaction_labels.circular(self.keys.mb), ROWS)
+        circular = move.mapped(ties, transaction_labels.find_tied_cycles(self.keys.mb), ROWS)
         rows = move.collected(move.both(move.tagged(found, "span"), circular)).to_pylist()
         return merged([Span(*(row[each] for each in Span._fields)) for row in rows])
 

@@ -1,21 +1,22 @@
 """Where in a graph of transactions there may be a cycle, found in pieces of time.
 
-Each node has a *label*: the latest time at which a node that leads to it begins, itself among them.
-So it is the earliest moment at which the node can have taken place, and along an edge labels never
-fall. Around a cycle all are one.
+Write call(T), ret(T). label(T) is the latest call among the transactions with a path to T, itself
+included. T passes on min(label(T), ret(T)) where real time counts, else label(T). So labels are the
+least with label(T) ≥ call(T) and, for an edge A→B, label(B) ≥ what A passes on.
 
-- A cycle of dependencies alone has one label, and the edges between nodes of one label, the
-  *ties*, are few and close together.
-- Where the order of time counts, a transaction may be *late*: it had ended before its label, so
-  that what leads to it began when it was over. It leads on with its end instead of its label.
+1. A cycle without a late node: labels cannot fall along it, so all are equal. Edges between nodes
+   of one label, the *ties*, are few and close together.
+2. T is *late* if ret(T) < label(T): some U with a path to T began after T had ended, so real time
+   closes the cycle U→…→T→U.
+3. So a cycle has one label, or passes late nodes. Labels fall only there, by ret(T)..label(T); the
+   union of these intervals, the *span*, holds all labels of the cycle.
 
-A piece has all edges that leave the nodes of a stretch of time, and settles the labels of these.
-What leads to other pieces is carried there, and all settle again, until nothing rises any more.
-Along an edge that leads ahead in time nothing rises. So only what takes place across the border of
-two pieces is carried: transactions that are open at once, and those that read what is old.
+A piece has all edges that leave the nodes of a stretch of time, and propagates labels along these.
+What it passes on to nodes of other pieces is carried there, and all begin another round, until
+nothing rises any more. Along an edge that leads ahead in time nothing rises. So only what takes
+place across the border of two pieces is carried: transactions that are open at once, and those that
+read what is old.
 
-A *span* is time without a gap from the end of something late to its label, or the one label of a
-cycle. No cycle leaves its span: it would have to come back, and only what is late leads back.
 Source: colouring, Orzan 2004; of spans, the argument above.
 """
 
@@ -34,10 +35,18 @@ from spark.columns import numbers
 from spark.pieces import Mapped, whole
 from spark.transaction_rows import ROWS, from_columns, table_of
 
-__all__ = ["Settling", "Span", "circular", "inside", "merged", "settled", "suspicious"]
+__all__ = [
+    "Round",
+    "Span",
+    "find_tied_cycles",
+    "find_ties_and_late",
+    "labels_to_carry",
+    "merged",
+    "select_spans",
+]
 
 _NONE = -(1 << 62)
-_DEEP = 200_000  # edges one behind the other, along which a label rises within a piece
+_PASSES_MAX = 200_000  # edges one behind the other, along which a label rises within a piece
 
 
 class Span(NamedTuple):
@@ -47,73 +56,104 @@ class Span(NamedTuple):
     label: int  # in it: of a cycle alone, or of what is least late
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """The nodes and edges of a run in a piece; `carried` are labels of its nodes."""
+    """The nodes and edges of a run in a piece. Of a row that is a node, it is both ends."""
 
-    def __init__(self, rows: pa.Table, carried: pa.Table, *, is_strict: bool) -> None:
-        self.rows = rows
-        self.source, begin = numbers(rows, "source", _NONE), numbers(rows, "source_call")
+    rows: pa.Table
+    source: Column  # of each row
+    target: Column
+    source_at: Column  # places among all nodes
+    target_at: Column
+    target_call: Column
+    is_node: Mask
+    label: Column  # of each node
+    ret: Column
+    is_mine: Mask
+
+    @classmethod
+    def of(cls, rows: pa.Table, carried: pa.Table, *, is_strict: bool) -> "_Piece":
+        """`carried`: labels of its nodes, from other pieces."""
+        source, source_call = numbers(rows, "source", _NONE), numbers(rows, "source_call")
         target = numbers(rows, "target", _NONE)
-        self.is_node: Mask = target == _NONE
-        self.target = np.where(self.is_node, self.source, target)
-        self.until = np.where(self.is_node, begin, numbers(rows, "target_call"))
-        names, at = np.unique(np.concatenate([self.source, self.target]), return_inverse=True)
-        self.one, self.other = at[: len(rows)], at[len(rows) :]
-        self.label = np.full(len(names), _NONE)
-        np.maximum.at(self.label, self.one, begin)
-        np.maximum.at(self.label, self.other, self.until)
-        self.ret = np.full(len(names), NEVER)  # or nobody asks
+        is_node: Mask = target == _NONE
+        target = np.where(is_node, source, target)
+        target_call = np.where(is_node, source_call, numbers(rows, "target_call"))
+        names, at = np.unique(np.concatenate([source, target]), return_inverse=True)
+        source_at, target_at = at[: len(rows)], at[len(rows) :]
+        label = np.full(len(names), _NONE)
+        np.maximum.at(label, source_at, source_call)
+        np.maximum.at(label, target_at, target_call)
+        _raise(label, names, carried)
+        ret = np.full(len(names), NEVER)  # or nobody asks
         if is_strict:
-            self.ret[self.one[self.is_node]] = numbers(rows, "ret", NEVER)[self.is_node]
-        self.is_mine = np.zeros(len(names), dtype=bool)
-        self.is_mine[self.one] = True
-        nodes = numbers(carried, "target")
-        places = np.minimum(np.searchsorted(names, nodes), len(names) - 1)
-        is_here = names[places] == nodes
-        np.maximum.at(self.label, places[is_here], numbers(carried, "label")[is_here])
-        self.is_settled = True
-        self._settle()
+            ret[source_at[is_node]] = numbers(rows, "ret", NEVER)[is_node]
+        is_mine = np.zeros(len(names), dtype=bool)
+        is_mine[source_at] = True
+        return cls(
+            rows=rows,
+            source=source,
+            target=target,
+            source_at=source_at,
+            target_at=target_at,
+            target_call=target_call,
+            is_node=is_node,
+            label=label,
+            ret=ret,
+            is_mine=is_mine,
+        )
 
-    def _settle(self) -> None:
-        order = np.argsort(self.one, kind="stable")
-        starts = np.searchsorted(self.one[order], np.arange(len(self.label) + 1))
+    def propagate(self) -> bool:
+        """Raises labels along edges; whether they came to rest."""
+        order = np.argsort(self.source_at, kind="stable")
+        starts = np.searchsorted(self.source_at[order], np.arange(len(self.label) + 1))
         rising = np.arange(len(self.label))
-        for _ in range(_DEEP):
+        for _ in range(_PASSES_MAX):
             edges = order[_ranges(starts[rising], starts[rising + 1])]
-            one, other = self.one[edges], self.other[edges]
-            led = np.minimum(self.label[one], self.ret[one])
-            rises = led > self.label[other]
+            source, target = self.source_at[edges], self.target_at[edges]
+            passed_on = np.minimum(self.label[source], self.ret[source])
+            rises = passed_on > self.label[target]
             if not rises.any():
-                return
-            np.maximum.at(self.label, other[rises], led[rises])
-            rising = np.unique(other[rises])
-        self.is_settled = False
+                return True
+            np.maximum.at(self.label, target[rises], passed_on[rises])
+            rising = np.unique(target[rises])
+        return False
 
     @property
-    def of_source(self) -> Column:
-        return self.label[self.one]
+    def source_label(self) -> Column:
+        return self.label[self.source_at]
 
     @property
-    def led(self) -> Column:
-        """What each edge leads on."""
-        led: Column = np.minimum(self.label, self.ret)[self.one]
-        return led
+    def passed_on(self) -> Column:
+        """Of each row, by its source."""
+        passed_on: Column = np.minimum(self.label, self.ret)[self.source_at]
+        return passed_on
 
     def leaving(self) -> Mask:
         """Edges to nodes of other pieces, which rise by them."""
-        leaves: Mask = ~self.is_mine[self.other] & (self.led > self.until)
+        is_there = ~self.is_mine[self.target_at]
+        leaves: Mask = is_there & (self.passed_on > self.target_call)
         return leaves
 
     def ties(self) -> Mask:
-        led = self.led
-        is_here = self.is_mine[self.other]
-        is_one = np.where(is_here, self.label[self.other] == led, led >= self.until)
-        ties: Mask = ~self.is_node & (led == self.of_source) & is_one
+        passed_on = self.passed_on
+        is_here = self.is_mine[self.target_at]
+        target_label = self.label[self.target_at]
+        is_one = np.where(is_here, target_label == passed_on, passed_on >= self.target_call)
+        ties: Mask = ~self.is_node & (passed_on == self.source_label) & is_one
         return ties
 
     def late(self) -> Mask:
-        has_ended: Mask = self.of_source > self.led
+        has_ended: Mask = self.source_label > self.passed_on
         return has_ended & self.is_node
+
+
+def _raise(label: Column, names: Column, carried: pa.Table) -> None:
+    """Labels of the nodes with these names, to those that were carried for them."""
+    nodes = numbers(carried, "target")
+    places = np.minimum(np.searchsorted(names, nodes), len(names) - 1)
+    is_here = names[places] == nodes
+    np.maximum.at(label, places[is_here], numbers(carried, "label")[is_here])
 
 
 def _ranges(starts: Column, ends: Column) -> Column:
@@ -125,61 +165,62 @@ def _ranges(starts: Column, ends: Column) -> Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
-    """`carried`: labels that pieces have told."""
+class Round:
+    """What all pieces know when they begin; `carried`: labels that they have told one another."""
 
     carried: pa.Table
     is_strict: bool
     mb: int
 
 
-def _by_run(of: Settling, judge: Callable[[str, _Piece], pa.Table]) -> Mapped:
+def _by_run(round_: Round, judge: Callable[[str, _Piece], pa.Table]) -> Mapped:
     def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
         for run in pc.unique(rows.column("run")).to_pylist():
             mine, carried = (
-                each.filter(pc.equal(each.column("run"), run)) for each in (rows, of.carried)
+                each.filter(pc.equal(each.column("run"), run)) for each in (rows, round_.carried)
             )
-            yield judge(run, _Piece(mine, carried, is_strict=of.is_strict))
+            yield judge(run, _Piece.of(mine, carried, is_strict=round_.is_strict))
 
-    return whole(judge_all, of.mb)
+    return whole(judge_all, round_.mb)
 
 
-def settled(of: Settling) -> Mapped:
+def labels_to_carry(round_: Round) -> Mapped:
     """Labels of nodes of other pieces, that may be news to these; or that there is no end."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
-        if not piece.is_settled:
+        if not piece.propagate():
             return table_of([{"tag": "deep", "run": run}])
         edges = np.flatnonzero(piece.leaving())
-        target, label = piece.target[edges], piece.led[edges]
+        target, label = piece.target[edges], piece.passed_on[edges]
         order = np.lexsort((-label, target))
         _, first = np.unique(target[order], return_index=True)
         highest = order[first]
         return from_columns("label", run, {"target": target[highest], "label": label[highest]})
 
-    return _by_run(of, judge)
+    return _by_run(round_, judge)
 
 
-def suspicious(of: Settling) -> Mapped:
+def find_ties_and_late(round_: Round) -> Mapped:
     """Ties, and spans in which a transaction was late. Labels have risen to where they stay."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
+        piece.propagate()
         ties, late = np.flatnonzero(piece.ties()), np.flatnonzero(piece.late())
-        ends = {"source": piece.source, "target": piece.target, "label": piece.of_source}
+        ends = {"source": piece.source, "target": piece.target, "label": piece.source_label}
         tied = from_columns("tie", run, {name: each[ties] for name, each in ends.items()})
-        times = zip(piece.led[late].tolist(), piece.of_source[late].tolist(), strict=True)
+        times = zip(piece.passed_on[late].tolist(), piece.source_label[late].tolist(), strict=True)
         spans = merged([Span(run, ret, label, label) for ret, label in times])
-        return pa.concat_tables([tied, _rows_of(run, spans)])
+        return pa.concat_tables([tied, _span_rows(run, spans)])
 
-    return _by_run(of, judge)
+    return _by_run(round_, judge)
 
 
-def _rows_of(run: str, spans: Sequence[Span]) -> pa.Table:
+def _span_rows(run: str, spans: Sequence[Span]) -> pa.Table:
     begin, end, label = ([each[at] for each in spans] for at in (1, 2, 3))
     return from_columns("span", run, {"begin": begin, "end": end, "label": label})
 
 
-def circular(mb: int) -> Mapped:
+def find_tied_cycles(mb: int) -> Mapped:
     """Spans of one label, with a cycle of ties. Pieces have all ties of a label."""
 
     def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
@@ -190,7 +231,7 @@ def circular(mb: int) -> Mapped:
             graph = Graph(source=at[: len(ties)], target=at[len(ties) :])
             label = numbers(ties, "label")
             labels = sorted({int(label[each[0]]) for each in graph.components()})
-            yield _rows_of(run, [Span(run, each, each, each) for each in labels])
+            yield _span_rows(run, [Span(run, each, each, each) for each in labels])
 
     return whole(judge_all, mb)
 
@@ -212,27 +253,29 @@ def merged(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-def inside(of: Settling, spans: Sequence[Span]) -> Mapped:
+def select_spans(round_: Round, spans: Sequence[Span]) -> Mapped:
     """Nodes and edges of spans; a transaction that only ends in one is there as a moment of it."""
 
     def judge(run: str, piece: _Piece) -> pa.Table:
+        piece.propagate()
         mine = [(at, each) for at, each in enumerate(spans) if each.run == run]
         number = np.array([at for at, _ in mine], dtype=np.int64)
         begins = np.array([each.begin for _, each in mine], dtype=np.int64)
         ends = np.array([each.end for _, each in mine], dtype=np.int64)
-
-        def span_of(times: Column) -> Column:
-            at = np.searchsorted(begins, times, side="right") - 1
-            is_in = (at >= 0) & (times <= np.append(ends, _NONE)[at])
-            return np.where(is_in, np.append(number, -1)[at], -1)
-
-        by_label = span_of(piece.of_source)
-        by_end = span_of(numbers(piece.rows, "ret", NEVER))
+        by_label = _span_at(piece.source_label, begins, ends, number)
+        by_end = _span_at(numbers(piece.rows, "ret", NEVER), begins, ends, number)
         ends_in = piece.is_node & (by_end >= 0) & (by_end != by_label)
         parts = [(by_label, by_label >= 0), (by_end, ends_in)]
         return pa.concat_tables([_in_spans(piece.rows, *each) for each in parts])
 
-    return _by_run(of, judge)
+    return _by_run(round_, judge)
+
+
+def _span_at(times: Column, begins: Column, ends: Column, number: Column) -> Column:
+    """The number of the span that each time is in; -1: none. Spans are sorted, and apart."""
+    at = np.searchsorted(begins, times, side="right") - 1  # -1: before all, so the one appended
+    is_in = times <= np.append(ends, _NONE)[at]
+    return np.where(is_in, np.append(number, -1)[at], -1)
 
 
 def _in_spans(rows: pa.Table, span: Column, wanted: Mask) -> pa.Table:
