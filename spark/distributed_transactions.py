@@ -30,8 +30,9 @@ from spark.kept import keeping
 from spark.moves import Frame, Moves, OnSpark
 from spark.transaction_cycles import cycles
 from spark.transaction_keys import OPERATIONS, KeyJudge, nodes_and_counts, split_by_key
-from spark.transaction_labels import Round, Span, merged
+from spark.transaction_labels import Round
 from spark.transaction_rows import ROWS, KeyFindings, table_of, unpacked
+from spark.transaction_spans import Span, merged
 
 __all__ = ["Transactions", "transactions_in_pieces"]
 

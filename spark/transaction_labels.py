@@ -22,7 +22,7 @@ Source: colouring, Orzan 2004; of spans, the argument above.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,26 +34,18 @@ from jepsen_like.checkers.pairing import Column, Mask
 from spark.columns import numbers
 from spark.pieces import Mapped, whole
 from spark.transaction_rows import ROWS, from_columns, table_of
+from spark.transaction_spans import Span, merged, span_at, span_rows
 
 __all__ = [
     "Round",
-    "Span",
     "find_tied_cycles",
     "find_ties_and_late",
     "labels_to_carry",
-    "merged",
     "select_spans",
 ]
 
 _NONE = -(1 << 62)
 _PASSES_MAX = 200_000  # edges one behind the other, along which a label rises within a piece
-
-
-class Span(NamedTuple):
-    run: str
-    begin: int
-    end: int
-    label: int  # in it: of a cycle alone, or of what is least late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +202,9 @@ def find_ties_and_late(round_: Round) -> Mapped:
         tied = from_columns("tie", run, {name: each[ties] for name, each in ends.items()})
         times = zip(piece.passed_on[late].tolist(), piece.source_label[late].tolist(), strict=True)
         spans = merged([Span(run, ret, label, label) for ret, label in times])
-        return pa.concat_tables([tied, _span_rows(run, spans)])
+        return pa.concat_tables([tied, span_rows(run, spans)])
 
     return _by_run(round_, judge)
-
-
-def _span_rows(run: str, spans: Sequence[Span]) -> pa.Table:
-    begin, end, label = ([each[at] for each in spans] for at in (1, 2, 3))
-    return from_columns("span", run, {"begin": begin, "end": end, "label": label})
 
 
 def find_tied_cycles(mb: int) -> Mapped:
@@ -231,26 +218,9 @@ def find_tied_cycles(mb: int) -> Mapped:
             graph = Graph(source=at[: len(ties)], target=at[len(ties) :])
             label = numbers(ties, "label")
             labels = sorted({int(label[each[0]]) for each in graph.components()})
-            yield _span_rows(run, [Span(run, each, each, each) for each in labels])
+            yield span_rows(run, [Span(run, each, each, each) for each in labels])
 
     return whole(judge_all, mb)
-
-
-def merged(spans: Sequence[Span]) -> list[Span]:
-    """Those that overlap as one; of these the label of the shortest."""
-    found: list[Span] = []
-    shortest = 0
-    for each in sorted(spans):
-        length = each.end - each.begin
-        if found and found[-1].run == each.run and each.begin <= found[-1].end:
-            last = found[-1]
-            label = each.label if length < shortest else last.label
-            shortest = min(shortest, length)
-            found[-1] = Span(last.run, last.begin, max(last.end, each.end), label)
-        else:
-            found.append(each)
-            shortest = length
-    return found
 
 
 def select_spans(round_: Round, spans: Sequence[Span]) -> Mapped:
@@ -262,20 +232,13 @@ def select_spans(round_: Round, spans: Sequence[Span]) -> Mapped:
         number = np.array([at for at, _ in mine], dtype=np.int64)
         begins = np.array([each.begin for _, each in mine], dtype=np.int64)
         ends = np.array([each.end for _, each in mine], dtype=np.int64)
-        by_label = _span_at(piece.source_label, begins, ends, number)
-        by_end = _span_at(numbers(piece.rows, "ret", NEVER), begins, ends, number)
+        by_label = span_at(piece.source_label, begins, ends, number)
+        by_end = span_at(numbers(piece.rows, "ret", NEVER), begins, ends, number)
         ends_in = piece.is_node & (by_end >= 0) & (by_end != by_label)
         parts = [(by_label, by_label >= 0), (by_end, ends_in)]
         return pa.concat_tables([_in_spans(piece.rows, *each) for each in parts])
 
     return _by_run(round_, judge)
-
-
-def _span_at(times: Column, begins: Column, ends: Column, number: Column) -> Column:
-    """The number of the span that each time is in; -1: none. Spans are sorted, and apart."""
-    at = np.searchsorted(begins, times, side="right") - 1  # -1: before all, so the one appended
-    is_in = times <= np.append(ends, _NONE)[at]
-    return np.where(is_in, np.append(number, -1)[at], -1)
 
 
 def _in_spans(rows: pa.Table, span: Column, wanted: Mask) -> pa.Table:
