@@ -9,14 +9,14 @@ Of a valid history no edge is in a span. A register has an order that is only li
 is wrong, its edges are put to the others, and if there is still no cycle, that order explains all
 that was read. If there is one, there may be another order, and it is undecided.
 
-What comes to the driver: transactions of unknown end that were read, labels that rise across the
-border of two pieces, spans, and what was found.
+What comes to the driver: transactions that are not acknowledged, but were read; labels that rise
+across the border of two pieces; spans; and what was found.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -67,38 +67,46 @@ class Transactions(Generic[Frame]):
         return self.keys.level == STRICT
 
     def verdicts(self, operations: Frame) -> dict[str, Verdict]:
+        """By runs."""
         move = self.moves
-        steps = move.mapped(operations, split_by_key(self.keys.workload), ROWS)
-        steps = move.kept(move.together(steps, "run", "key"))
-        of_runs = _of_runs(move.collected(move.mapped(steps, self.keys.judged, ROWS)))
-        confirmed = {run: frozenset(each.confirmed) for run, each in of_runs.items()}
-        there = move.mapped(operations, nodes_and_counts(confirmed), ROWS)
-        edges = move.mapped(steps, self.keys.edges(confirmed), ROWS)
-        graph = move.kept(move.in_order(move.both(there, edges), "run", "source_call"))
+        split = move.mapped(operations, split_by_key(self.keys.workload), ROWS)
+        by_key = move.kept(move.together(split, "run", "key"))
+        findings = _by_run(move.collected(move.mapped(by_key, self.keys.judged, ROWS)))
+        confirmed = {run: frozenset(each.confirmed) for run, each in findings.items()}
+        nodes = move.mapped(operations, nodes_and_counts(confirmed), ROWS)
+        edges = move.mapped(by_key, self.keys.edges(confirmed), ROWS)
+        graph = move.kept(move.in_order(move.both(nodes, edges), "run", "source_call"))
         counts = _counted(move.collected(move.tagged(graph, "count")))
         doubts: Doubts = {}
-        found = self._cycles(move.tagged(graph, "node", "edge"), doubts)
+        broken = self._cycles(move.tagged(graph, "node", "edge"), doubts)
         told = {}
-        for run, each in of_runs.items():
-            each.found.merge(found.get(run, Found()))
+        for run, each in findings.items():
+            each.found.merge(broken.get(run, Found()))
             told[run] = self._verdict(each, counts.get(run, 0), doubts.get(run))
-        valid = [run for run, each in told.items() if each.outcome is Outcome.VALID]
-        if self.keys.workload == "rw-register" and valid:
-            for run in self._contradicted(move.tagged(graph, "node", "edge", "guess")):
-                if run in valid:
-                    told[run] = replace(Verdict.undecided(_NO_ORDER), counts=told[run].counts)
+        if self.keys.workload == "rw-register":
+            self._doubt_registers(graph, told)
         return told
 
-    def _verdict(self, of: KeyFindings, count: int, doubt: str | None) -> Verdict:
-        if of.doubts:
-            return Verdict.undecided(min(of.doubts))
+    def _verdict(self, findings: KeyFindings, count: int, doubt: str | None) -> Verdict:
+        if findings.doubts:
+            return Verdict.undecided(min(findings.doubts))
         counts = {"transactions": count}
         if self.keys.workload == "append":
-            counts["lists read"] = of.reads
-        verdict = verdict_of(of.found, self.keys.level, counts)
+            counts["lists read"] = findings.reads
+        verdict = verdict_of(findings.found, self.keys.level, counts)
         if doubt is not None and verdict.outcome is Outcome.VALID:
             return replace(Verdict.undecided(doubt), counts=verdict.counts)
         return verdict
+
+    def _doubt_registers(self, graph: Frame, told: dict[str, Verdict]) -> None:
+        """Of runs in which nothing is wrong, those whose likely order contradicts what is certain
+        become undecided."""
+        valid = {run for run, each in told.items() if each.outcome is Outcome.VALID}
+        if not valid:
+            return
+        guessed = self.moves.tagged(graph, "node", "edge", "guess")
+        for run in valid & self._contradicted(guessed):
+            told[run] = replace(Verdict.undecided(_NO_ORDER), counts=told[run].counts)
 
     def _cycles(self, graph: Frame, doubts: Doubts) -> dict[str, Found]:
         """What breaks a rule of cycles, by runs."""
@@ -125,26 +133,17 @@ class Transactions(Generic[Frame]):
 
     def _settled(self, graph: Frame, doubts: Doubts) -> pa.Table:
         """The labels that are carried from piece to piece."""
-        known: dict[tuple[str, int], int] = {}
+        carried = _Carried()
         for _ in range(_ROUNDS):
-            carried = _labels(known)
-            judge = transaction_labels.labels_to_carry(self._round(carried))
-            told = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
-            deep = {row["run"] for row in told if row["tag"] == "deep"}
-            news = {
-                (row["run"], row["target"]): row["label"]
-                for row in sorted(told, key=lambda row: int(row["label"]))
-                if row["tag"] == "label" and row["run"] not in doubts
-            }
-            news = {of: label for of, label in news.items() if label > known.get(of, label - 1)}
+            judge = transaction_labels.labels_to_carry(self._round(carried.table()))
+            rows = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
+            rising = carried.update(row for row in rows if row["run"] not in doubts)
+            deep = {row["run"] for row in rows if row["tag"] == "deep"}
             doubts.update(dict.fromkeys(deep, _UNSETTLED))
-            known.update(news)
-            if not news:
-                return carried
-            if len(known) > _CARRIED:
+            if not rising or len(carried.labels) > _CARRIED:
                 break
-        doubts.update(dict.fromkeys((run for run, _ in news), _UNSETTLED))
-        return _labels(known)
+        doubts.update(dict.fromkeys(rising, _UNSETTLED))
+        return carried.table()
 
     def _round(self, carried: pa.Table) -> Round:
         return Round(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
@@ -154,15 +153,15 @@ class Transactions(Generic[Frame]):
         judge = transaction_labels.find_ties_and_late(self._round(carried))
         found = move.kept(move.mapped(graph, judge, ROWS))
         ties = move.together(move.tagged(found, "tie"), "run", "label")
-        circular = move.mapped(ties, transaction_labels.find_tied_cycles(self.keys.mb), ROWS)
-        rows = move.collected(move.both(move.tagged(found, "span"), circular)).to_pylist()
+        tied = move.mapped(ties, transaction_labels.find_tied_cycles(self.keys.mb), ROWS)
+        rows = move.collected(move.both(move.tagged(found, "span"), tied)).to_pylist()
         return merged([Span(*(row[each] for each in Span._fields)) for row in rows])
 
 
-def _of_runs(told: pa.Table) -> dict[str, KeyFindings]:
+def _by_run(rows: pa.Table) -> dict[str, KeyFindings]:
     """Those of all pieces together."""
     of_runs: dict[str, KeyFindings] = defaultdict(KeyFindings)
-    for row in told.to_pylist():
+    for row in rows.to_pylist():
         of_runs[row["run"]].merge(unpacked(row["body"], KeyFindings))
     for each in of_runs.values():
         if not each.found.counts:
@@ -177,22 +176,41 @@ def _counted(rows: pa.Table) -> Mapping[str, int]:
     return counts
 
 
-def _labels(known: Mapping[tuple[str, int], int]) -> pa.Table:
-    return table_of(
-        {"tag": "label", "run": run, "target": target, "label": label}
-        for (run, target), label in known.items()
-    )
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """The highest labels that pieces have told, by run and node."""
+
+    labels: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def update(self, rows: Iterable[Mapping[str, Any]]) -> set[str]:
+        """Returns the runs in which a label rose: none, when all have come to rest."""
+        rising = set()
+        for row in rows:
+            node, label = (row["run"], row["target"]), row["label"]
+            if row["tag"] == "label" and (node not in self.labels or label > self.labels[node]):
+                self.labels[node] = label
+                rising.add(row["run"])
+        return rising
+
+    def table(self) -> pa.Table:
+        return table_of(
+            {"tag": "label", "run": run, "target": target, "label": label}
+            for (run, target), label in self.labels.items()
+        )
 
 
 def _few(spans: Sequence[Span], doubts: Doubts) -> list[Span]:
-    """The first ones show enough of a history that is that broken; or else nobody knows."""
+    """Keep the first 10,000; a run that has more is undecided unless these show a violation."""
     for each in spans[_SPANS:]:
         doubts[each.run] = f"more than {_SPANS:,} stretches of time may have a cycle"
     return list(spans[:_SPANS])
 
 
 def _smaller(large: Sequence[Span], most: int, doubts: Doubts) -> Iterator[Span]:
-    """What was late least of all in a span is in a cycle with what made it late."""
+    """Replace a span that is too large by the label of its least late T.
+
+    Some U began at that moment and leads to T, which had ended: their cycle has that one label.
+    """
     for each in large:
         if each.begin < each.end:
             yield Span(each.run, each.label, each.label, each.label)

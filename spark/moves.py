@@ -1,6 +1,6 @@
-"""How rows move between workers: all that pieces need of Spark, so that it can be done without.
+"""What judging in pieces asks of Spark, as a Protocol, so that tests can move rows in this process.
 
-A frame is many rows, in pieces. `Spark` moves them on any session, classic or Connect.
+A frame is many rows, in pieces. `OnSpark` does it on any session, classic or Connect.
 """
 
 from dataclasses import dataclass
