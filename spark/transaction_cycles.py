@@ -1,10 +1,10 @@
-"""What is done with a span of transactions: its cycles are named as the whole judge names them.
+"""Names the cycles of one span, by the judge of whole histories.
 
 A span has all transactions, and all edges between them, of any cycle that touches it; so the same
 cycles are found in it as in all of the history, in the same order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import Any
 
@@ -14,6 +14,7 @@ from jepsen_like.checkers.isolation import Dependencies, Edge, cycle_findings
 from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
 from spark.judging import Batches, limited_memory
+from spark.pieces import Mapped
 from spark.transaction_rows import packed, table_of, unpacked
 
 __all__ = ["cycles"]
@@ -21,16 +22,16 @@ __all__ = ["cycles"]
 Row = dict[str, Any]
 
 
-def cycles(mb: int, most: int, *, is_strict: bool) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Pieces are sorted by run and span; a span of more rows than `most` is told to be large."""
+def cycles(mb: int, rows_max: int, *, is_strict: bool) -> Mapped:
+    """Pieces are sorted by run and span; a span of more than `rows_max` rows is told to be large."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         with limited_memory(mb):
             for (run, span), mine in groupby(rows, lambda row: (row["run"], row["span"])):
-                some = list(islice(mine, most + 1))
+                some = list(islice(mine, rows_max + 1))
                 of = {"run": run, "span": span}
-                if len(some) > most:
+                if len(some) > rows_max:
                     told = {**of, "tag": "large"}
                 else:
                     found = Found.of(cycle_findings(_graph(some), is_strict=is_strict))
@@ -43,13 +44,15 @@ def cycles(mb: int, most: int, *, is_strict: bool) -> Callable[[Batches], Iterat
 def _graph(rows: list[Row]) -> Dependencies:
     operations = [unpacked(row["body"], Operation) for row in rows if row["tag"] == "node"]
     operations.sort(key=lambda each: each.call)
-    depends = Dependencies(operations)
+    graph = Dependencies(operations)
     number = {each.call: at for at, each in enumerate(operations)}
     edges = [row for row in rows if row["tag"] == "edge"]
+    # the largest number first: keys in the order of their first writes, as the whole judge has them
+    # (`RecordedEdges.node`)
     for name in sorted({row["source"] for row in edges if row["source"] < 0}, reverse=True):
-        number[name] = depends.node()
+        number[name] = graph.node()
     for row in sorted(edges, key=lambda row: (row["key_order"], row["edge_order"])):
         if row["source"] in number and row["target"] in number:
             what = tuple(unpacked(row["body"], list[str]))
-            depends.add(number[row["source"]], number[row["target"]], Edge(row["kind"]), what)
-    return depends
+            graph.add(number[row["source"]], number[row["target"]], Edge(row["kind"]), what)
+    return graph
