@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def cycles(mb: int, rows_max: int, *, is_strict: bool) -> Mapped:
-    """Pieces are sorted by run and span; a span of more than `rows_max` rows is told to be large."""
+    """Pieces are sorted by run and span; one of more than `rows_max` rows is large."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
