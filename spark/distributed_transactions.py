@@ -121,7 +121,7 @@ class Transactions(Generic[Frame]):
             for row in told:
                 if row["tag"] == "cycles":
                     found[row["run"]].merge(unpacked(row["body"], Found))
-            large = [spans[row["span"]] for row in told if row["tag"] == "large"]
+            large = sorted(spans[row["span"]] for row in told if row["tag"] == "large")
             spans = list(_smaller(large, self.in_span, doubts))
         return found
 
@@ -207,12 +207,9 @@ def _few(spans: Sequence[Span], doubts: Doubts) -> list[Span]:
 
 
 def _smaller(large: Sequence[Span], most: int, doubts: Doubts) -> Iterator[Span]:
-    """Replace a span that is too large by the label of its least late T.
-
-    Some U began at that moment and leads to T, which had ended: their cycle has that one label.
-    """
+    """Replace a span that is too large by its end, at which a whole cycle has its one label."""
     for each in large:
         if each.begin < each.end:
-            yield Span(each.run, each.label, each.label, each.label)
+            yield each._replace(begin=each.end)
         else:
             doubts[each.run] = f"there is a cycle among more than {most:,} transactions and edges"

@@ -10,6 +10,8 @@ least with label(T) ≥ call(T) and, for an edge A→B, label(B) ≥ what A pass
    closes the cycle U→…→T→U.
 3. So a cycle has one label, or passes late nodes. Labels fall only there, by ret(T)..label(T); the
    union of these intervals, the *span*, holds all labels of the cycle.
+4. A span ends with the label of a late T. It is the call of a U as in 2: the end of a late node
+   would be below that one's label. So all between U and T have this label, and so has a cycle.
 
 A piece has all edges that leave the nodes of a stretch of time, and propagates labels along these.
 What it passes on to nodes of other pieces is carried there, and all begin another round, until
@@ -201,7 +203,7 @@ def find_ties_and_late(round_: Round) -> Mapped:
         ends = {"source": piece.source, "target": piece.target, "label": piece.source_label}
         tied = from_columns("tie", run, {name: each[ties] for name, each in ends.items()})
         times = zip(piece.passed_on[late].tolist(), piece.source_label[late].tolist(), strict=True)
-        spans = merged([Span(run, ret, label, label) for ret, label in times])
+        spans = merged([Span(run, ret, label) for ret, label in times])
         return pa.concat_tables([tied, span_rows(run, spans)])
 
     return _by_run(round_, judge)
@@ -218,7 +220,7 @@ def find_tied_cycles(mb: int) -> Mapped:
             graph = Graph(source=at[: len(ties)], target=at[len(ties) :])
             label = numbers(ties, "label")
             labels = sorted({int(label[each[0]]) for each in graph.components()})
-            yield span_rows(run, [Span(run, each, each, each) for each in labels])
+            yield span_rows(run, [Span(run, each, each) for each in labels])
 
     return whole(judge_all, mb)
 

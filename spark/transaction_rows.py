@@ -11,7 +11,7 @@ count       transactions of a run: so many, in `count`
 label       of `target`, as another piece knows it
 deep        a run: its labels do not come to rest within a piece
 tie         an edge whose ends have one `label`; of a target in another piece that is a lower bound
-span        the time from `begin` to `end`, in which there may be a cycle; `label` is one in it
+span        the time from `begin` to `end`, in which there may be a cycle
 cycles      what was found in a span: `body` is a `Found`
 large       a span that is too large for one worker
 

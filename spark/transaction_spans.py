@@ -1,6 +1,6 @@
 """Spans: times in which there may be cycles of transactions, as `transaction_labels` finds them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,24 +17,18 @@ _BEFORE_ALL = -(1 << 62)
 class Span(NamedTuple):
     run: str
     begin: int
-    end: int
-    label: int  # in it: of a cycle alone, or of what is least late
+    end: int  # a label, the latest in it
 
 
-def merged(spans: Sequence[Span]) -> list[Span]:
-    """Those that overlap as one; of these the label of the shortest."""
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Those that overlap as one, in their order."""
     found: list[Span] = []
-    shortest = 0
     for each in sorted(spans):
-        length = each.end - each.begin
         if found and found[-1].run == each.run and each.begin <= found[-1].end:
             last = found[-1]
-            label = each.label if length < shortest else last.label
-            shortest = min(shortest, length)
-            found[-1] = Span(last.run, last.begin, max(last.end, each.end), label)
+            found[-1] = last._replace(end=max(last.end, each.end))
         else:
             found.append(each)
-            shortest = length
     return found
 
 
@@ -46,5 +40,5 @@ def span_at(times: Column, begins: Column, ends: Column, number: Column) -> Colu
 
 
 def span_rows(run: str, spans: Sequence[Span]) -> pa.Table:
-    begin, end, label = ([each[at] for each in spans] for at in (1, 2, 3))
-    return from_columns("span", run, {"begin": begin, "end": end, "label": label})
+    begin, end = ([each[at] for each in spans] for at in (1, 2))
+    return from_columns("span", run, {"begin": begin, "end": end})

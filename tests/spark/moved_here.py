@@ -23,7 +23,7 @@ class Here:
         return [pa.Table.from_batches(judge(each.to_batches()), schema) for each in frame]
 
     def together(self, frame: Rows, *columns: str) -> Rows:
-        return self._cut(frame, columns)
+        return self._cut(frame, columns)[::-1]  # as on Spark, pieces are in no order
 
     def in_order(self, frame: Rows, *columns: str) -> Rows:
         return self._cut(frame, columns)

@@ -85,11 +85,15 @@ def test_random_transactions_are_judged_as_they_are_whole() -> None:
 def stale(distance: int) -> History:
     """A list is read as it was so many transactions ago."""
     play = Play(workload="append")
-    for number in range(distance):
-        play.did(0, "txn", [["append", "x", number]], [["append", "x", number]])
-    play.did(1, "txn", [["r", "x", None]], [["r", "x", [0]]])
-    play.did(1, "txn", [["r", "x", None]], [["r", "x", list(range(distance))]])
+    append_and_read_late(play, "x", distance)
     return play.history
+
+
+def append_and_read_late(play: Play, key: str, distance: int) -> None:
+    for number in range(distance):
+        play.did(0, "txn", [["append", key, number]], [["append", key, number]])
+    play.did(1, "txn", [["r", key, None]], [["r", key, [0]]])
+    play.did(1, "txn", [["r", key, None]], [["r", key, list(range(distance))]])
 
 
 @pytest.mark.parametrize("size", [1, 5])
@@ -101,6 +105,32 @@ def test_cycle_of_too_large_a_span_is_found_in_a_part_of_it() -> None:
     found = in_pieces(stale(12), 3, in_span=10)
     assert [each.rule for each in found.findings] == ["G-single-realtime"]
     assert found.findings[0] in judge(stale(12)).findings
+
+
+def test_cycle_of_too_large_a_span_is_found_behind_one_that_is_less_late() -> None:
+    """1 reads what is written long after it; 2 reads from 1 and ends just before it."""
+    play = Play(workload="append")
+    play.invoke(1, "txn", [["append", "y", 1], ["r", "x", None]])
+    play.invoke(2, "txn", [["r", "y", None]])
+    play.ok(2, [["r", "y", [1]]])
+    play.ok(1, [["append", "y", 1], ["r", "x", [7]]])
+    for number in range(20):
+        play.did(0, "txn", [["append", "z", number]], [["append", "z", number]])
+    play.did(0, "txn", [["append", "x", 7]], [["append", "x", 7]])
+    play.did(0, "txn", [["r", "z", None]], [["r", "z", list(range(20))]])
+    found = in_pieces(play.history, 3, in_span=10)
+    assert [each.rule for each in found.findings] == ["G1c-realtime"]
+    assert found.findings == judge(play.history).findings
+
+
+def test_cycles_of_several_spans_that_are_too_large_are_found() -> None:
+    play = Play(workload="append")
+    for key in "xyz":
+        append_and_read_late(play, key, 12)
+    found = in_pieces(play.history, 1, in_span=10)
+    assert {each.ops[0] for each in found.findings} == {
+        each.ops[0] for each in in_pieces(play.history, 1).findings
+    }
 
 
 def test_cycle_that_no_worker_can_hold_is_undecided() -> None:
