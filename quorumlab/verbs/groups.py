@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from quorumlab.arguments import Failed
 from quorumlab.output import answer, table_lines
-from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, failing_in_words, settings
+from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, kafka_errors_as_failed, settings
 
 __all__ = ["delete_group", "describe_group", "list_groups"]
 
@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 
 
 def list_groups(args: argparse.Namespace) -> int:
-    with failing_in_words():
-        client = AdminClient(settings(args))  # its answers end with it
-        listed = _told(client.list_consumer_groups())
+    with kafka_errors_as_failed():
+        client = AdminClient(settings(args))  # keep it: its futures fail once it is collected
+        listed = _result(client.list_consumer_groups())
     rows = [
         {"group": each.group_id, "state": each.state.name.lower(), "type": each.type.name.lower()}
         for each in sorted(listed.valid, key=lambda each: each.group_id)
@@ -35,11 +35,11 @@ def list_groups(args: argparse.Namespace) -> int:
 
 
 def describe_group(args: argparse.Namespace) -> int:
-    with failing_in_words():
+    with kafka_errors_as_failed():
         client = AdminClient(settings(args))
-        group = _told(client.describe_consumer_groups([args.group])[args.group])
+        group = _result(client.describe_consumer_groups([args.group])[args.group])
         asked = [ConsumerGroupTopicPartitions(args.group)]
-        committed = _told(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
+        committed = _result(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
         ends = _ends(client, committed)
     if group.state is ConsumerGroupState.DEAD and not committed:
         raise Failed(f"no group {args.group!r}: `quorumlab groups list` tells which there are")
@@ -48,10 +48,8 @@ def describe_group(args: argparse.Namespace) -> int:
         for member in group.members
         for each in member.assignment.topic_partitions
     }
-    rows = [
-        _row(each, ends.get((each.topic, each.partition)), owners.get((each.topic, each.partition)))
-        for each in sorted(committed, key=lambda each: (each.topic, each.partition))
-    ]
+    places = {(each.topic, each.partition): each for each in committed}
+    rows = [_row(places[at], ends.get(at), owners.get(at)) for at in sorted(places)]
     told = {
         "group": group.group_id,
         "state": group.state.name.lower(),
@@ -68,15 +66,15 @@ def describe_group(args: argparse.Namespace) -> int:
 
 
 def delete_group(args: argparse.Namespace) -> int:
-    with failing_in_words():
+    with kafka_errors_as_failed():
         client = AdminClient(settings(args))
-        _told(client.delete_consumer_groups([args.group])[args.group])
+        _result(client.delete_consumer_groups([args.group])[args.group])
     answer(args.format, {"group": args.group}, [f"Deleted group {args.group}."])
     return 0
 
 
-def _told(answer: "Future[Result]") -> Result:
-    return answer.result(TIMEOUT_SECONDS)
+def _result(future: "Future[Result]") -> Result:
+    return future.result(TIMEOUT_SECONDS)
 
 
 def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[str, int], int]:
@@ -84,9 +82,9 @@ def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[st
     end: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(each.topic, each.partition): end for each in places}
     found = {}
-    for place, told in client.list_offsets(asked).items() if asked else ():
+    for place, future in client.list_offsets(asked).items() if asked else ():
         try:
-            found[place.topic, place.partition] = _told(told).offset
+            found[place.topic, place.partition] = _result(future).offset
         except KafkaException:  # it has no leader, or is gone: its end is not known
             continue
     return found
