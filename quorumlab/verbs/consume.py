@@ -18,7 +18,8 @@ from confluent_kafka import (
 )
 
 from quorumlab.arguments import Failed, UsageError
-from quorumlab.output import one_line
+from quorumlab.output import complain, one_line
+from quorumlab.verbs.common import in_bounds
 from quorumlab.verbs.librdkafka import (
     TIMEOUT_SECONDS,
     Partitions,
@@ -26,20 +27,25 @@ from quorumlab.verbs.librdkafka import (
     kafka_errors_as_failed,
     settings,
 )
+from wire.primitives import INT32_MAX
 
 __all__ = ["run"]
 
 _POLL_SECONDS = 0.2
 _RECORDS_AT_ONCE = 500
 _NO_GROUP = "quorumlab"  # librdkafka wants a name; nothing is committed under it
+_RESETS = {"beginning": "earliest", "end": "latest"}  # where there is no offset, or no such one
 _PLACES = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
 _FROM = re.compile(r"([@-]?)(\d{1,18})")  # a time, the last so many, or an offset
 
 
 def run(args: argparse.Namespace) -> int:
     where: str = vars(args)["from"]  # which is a word of Python's
+    in_bounds(args, count=(0, INT32_MAX))
     if where not in _PLACES and not _FROM.fullmatch(where):
         raise UsageError(f"--from {where}: beginning, end, an offset, -N or @MS")
+    if args.group == "":
+        raise UsageError("--group: it is empty")
     if args.group and (args.partition or args.until_end):
         raise UsageError("--group: the group says which partitions, and reading has no end")
     if args.group and where not in _PLACES:
@@ -49,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         "enable.auto.commit": bool(args.group),
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
-        "auto.offset.reset": "latest" if where == "end" else "earliest",
+        "auto.offset.reset": _RESETS.get(where, "error"),
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": 100,
     }
@@ -60,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
             for record in islice(_records(consumer, args, where, partitions), args.count):
                 sys.stdout.buffer.write(_shown(record, args.format, partitions))
                 if args.group:  # librdkafka commits stored offsets periodically, and on close
+                    sys.stdout.buffer.flush()  # what nobody has got is not read
                     consumer.store_offsets(record)
         finally:
             sys.stdout.buffer.flush()
@@ -75,6 +82,10 @@ def _records(
     if args.group:
         consumer.subscribe([args.topic])
     else:
+        if told := partitions.without_leader(unread):
+            if args.until_end:
+                raise Failed(f"{told}: where it ends is not known")
+            complain(f"{told}; waiting for one")
         consumer.assign(_begin(consumer, args.topic, sorted(unread), where))
     while unread or not args.until_end:
         sys.stdout.buffer.flush()
@@ -85,7 +96,7 @@ def _records(
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard(record.partition())
             else:
-                raise Failed(in_words(error))
+                raise Failed(f"{args.topic}-{record.partition()}: {in_words(error)}")
 
 
 def _begin(

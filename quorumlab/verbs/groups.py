@@ -1,7 +1,7 @@
 """`quorumlab groups`: the consumer groups of a cluster, and how far they have read."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, kafka_errors_as_failed, 
 __all__ = ["delete_group", "describe_group", "list_groups"]
 
 Result = TypeVar("Result")
+Place = tuple[str, int]  # topic, partition
 
 
 def list_groups(args: argparse.Namespace) -> int:
@@ -40,16 +41,17 @@ def describe_group(args: argparse.Namespace) -> int:
         group = _result(client.describe_consumer_groups([args.group])[args.group])
         asked = [ConsumerGroupTopicPartitions(args.group)]
         committed = _result(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
-        ends = _ends(client, committed)
+        owners = {
+            (each.topic, each.partition): member.member_id
+            for member in group.members
+            for each in member.assignment.topic_partitions
+        }
+        offsets = {(each.topic, each.partition): each.offset for each in committed}
+        places = sorted({*owners, *offsets})
+        ends = _ends(client, places)
     if group.state is ConsumerGroupState.DEAD and not committed:
         raise Failed(f"no group {args.group!r}: `quorumlab groups list` tells which there are")
-    owners = {
-        (each.topic, each.partition): member
-        for member in group.members
-        for each in member.assignment.topic_partitions
-    }
-    places = {(each.topic, each.partition): each for each in committed}
-    rows = [_row(places[at], ends.get(at), owners.get(at)) for at in sorted(places)]
+    rows = [_row(at, offsets.get(at), ends.get(at), owners.get(at)) for at in places]
     told = {
         "group": group.group_id,
         "state": group.state.name.lower(),
@@ -77,10 +79,10 @@ def _result(future: "Future[Result]") -> Result:
     return future.result(TIMEOUT_SECONDS)
 
 
-def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[str, int], int]:
+def _ends(client: AdminClient, places: Sequence[Place]) -> Mapping[Place, int]:
     """Where each partition ends; nothing for those that do not answer."""
     end: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(each.topic, each.partition): end for each in places}
+    asked = {TopicPartition(*place): end for place in places}
     found = {}
     for place, future in client.list_offsets(asked).items() if asked else ():
         try:
@@ -90,14 +92,15 @@ def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[st
     return found
 
 
-def _row(place: TopicPartition, end: int | None, owner: Any) -> dict[str, Any]:
+def _row(place: Place, committed: int | None, end: int | None, owner: str | None) -> dict[str, Any]:
+    topic, partition = place
     return {
-        "topic": place.topic,
-        "partition": place.partition,
-        "committed": place.offset,
+        "topic": topic,
+        "partition": partition,
+        "committed": committed,
         "end": end,
-        "lag": None if end is None else end - place.offset,
-        "member": None if owner is None else owner.member_id,
+        "lag": None if end is None or committed is None else end - committed,
+        "member": owner,
     }
 
 

@@ -6,13 +6,14 @@ automatic creation that a client's own request for it may cause.
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from quorumlab.arguments import Failed, UsageError, did_you_mean
+from quorumlab.output import complain
 from quorumlab.verbs.common import bootstrap_servers
 
 __all__ = ["TIMEOUT_SECONDS", "Partitions", "in_words", "kafka_errors_as_failed", "settings"]
@@ -23,14 +24,28 @@ _NO_LEADER = -1
 
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Where the cluster is. librdkafka logs nothing: what matters fails a call, and is raised."""
+    """Where the cluster is. librdkafka logs nothing: what matters fails a call, and is raised.
+
+    That nobody answers by now is told, as a client then waits.
+    """
     servers = ",".join(f"{host}:{port}" for host, port in bootstrap_servers(args))
     return {
         "bootstrap.servers": servers,
         "client.id": "quorumlab",
         "log_level": 0,
-        "error_cb": lambda _: None,
+        "error_cb": _told_once(),
     }
+
+
+def _told_once() -> Callable[[KafkaError], None]:
+    said: list[str] = []
+
+    def tell(error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and not said:
+            said.append(error.str())
+            complain("no broker answers; waiting for one")
+
+    return tell
 
 
 def in_words(error: KafkaError) -> str:
@@ -43,9 +58,14 @@ def kafka_errors_as_failed() -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise Failed(in_words(error.args[0])) from error
+        told = error.args[0]
+        if told.code() == KafkaError._TRANSPORT:
+            raise Failed("no broker answers: `quorumlab status` tells what is down") from error
+        raise Failed(in_words(told)) from error
     except TimeoutError as error:
-        raise Failed(f"no answer for {TIMEOUT_SECONDS:g} s: is the coordinator up?") from error
+        raise Failed(f"no answer for {TIMEOUT_SECONDS:g} s: is the cluster up?") from error
+    except SystemError as error:  # Ctrl-C, while librdkafka called us back
+        raise KeyboardInterrupt from error
 
 
 class Partitions:
@@ -71,6 +91,14 @@ class Partitions:
     @property
     def numbers(self) -> list[int]:
         return sorted(self._leaders)
+
+    def without_leader(self, partitions: Iterable[int]) -> str:
+        """Those of these that nobody leads, for people; empty if each has a leader."""
+        found = [each for each in sorted(partitions) if self._leaders[each] == _NO_LEADER]
+        if not found:
+            return ""
+        names = ", ".join(f"{self._topic}-{each}" for each in found)
+        return f"no leader: {names} (`quorumlab topics describe {self._topic}`)"
 
     def check(self, partition: int) -> int:
         """The same number. Raises UsageError if the topic has no such partition."""

@@ -9,25 +9,31 @@ from typing import BinaryIO
 from confluent_kafka import KafkaError, Message, Producer
 
 from quorumlab.arguments import Failed
-from quorumlab.output import say
-from quorumlab.verbs.common import pairs
+from quorumlab.output import complain, say_if_heard
+from quorumlab.verbs.common import in_bounds, pairs
 from quorumlab.verbs.librdkafka import Partitions, in_words, kafka_errors_as_failed, settings
+from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = ["run"]
 
 _POLL_SECONDS = 0.1
 _ANY_PARTITION = -1
 _NOW = 0  # as a timestamp, to librdkafka
+_BYTES_MAX = 1_000_000_000  # as much as librdkafka takes: the broker says what is too large
 
 
 def run(args: argparse.Namespace) -> int:
+    in_bounds(args, count=(0, INT64_MAX), timestamp=(1, INT64_MAX))
     separator = (args.key_separator or "").encode()
     how = {
         "enable.idempotence": True,
         "compression.type": args.compression,
         "linger.ms": 5,
-        "message.timeout.ms": int(args.timeout * 1000),
+        "message.timeout.ms": max(1, int(min(args.timeout * 1000, INT32_MAX))),
+        "message.max.bytes": _BYTES_MAX,
     }
+    if sys.stdin is None:
+        raise Failed("standard input is closed: there is nothing to send")
     with kafka_errors_as_failed():
         sender = _Sender(Producer(settings(args) | how), args)
         try:
@@ -61,6 +67,8 @@ class _Sender:
         self._partition = _ANY_PARTITION
         if args.partition is not None:
             self._partition = self._partitions.check(args.partition)
+            if told := self._partitions.without_leader([args.partition]):
+                complain(f"{told}; trying for {args.timeout:g} s")
         self._acknowledged = self._refused = 0
         self._reason = ""  # of the first that was refused
 
@@ -109,7 +117,5 @@ class _Sender:
             "offset": record.offset(),
             "leader": self._partitions.leader(record.partition()),
         }
-        if self._args.format == "jsonl":
-            say(json.dumps(told))
-        else:
-            say("{topic}-{partition}  offset {offset}  leader {leader}".format(**told))
+        text = "{topic}-{partition}  offset {offset}  leader {leader}".format(**told)
+        say_if_heard(json.dumps(told) if self._args.format == "jsonl" else text)
