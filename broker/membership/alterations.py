@@ -32,6 +32,11 @@ __all__ = ["Alterations", "Verdict", "judge"]
 
 _BATCH_MAX = 1000
 _RECOVERED = 0
+_PASSES = (  # refusals that no news need follow: what must not be left in doubt is asked again
+    ErrorCode.INELIGIBLE_REPLICA,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+)
 Key = tuple[UUID, int]  # topic id, partition
 
 
@@ -105,15 +110,19 @@ class Alterations:
     def _answered(self, event: Event, now_ms: int) -> None:
         body = body_of(event)
         results = results_of(body)
+        is_done = isinstance(body, AlterPartitionResponse) and body.error_code is ErrorCode.NONE
         for key, change in self._batches.take_asked().items():
-            change.is_in_doubt |= not isinstance(body, AlterPartitionResponse)
+            change.is_in_doubt |= not is_done
             self.conclude(change, results.get(key), now_ms)
         self.tick(now_ms)
 
     def conclude(self, change: IsrChange, result: IsrPartitionResult | None, now_ms: int) -> None:
-        verdict = judge(None if result is None else result.error_code)
+        error = None if result is None else result.error_code
+        verdict = judge(error)
+        if isinstance(change.asked, PendingStay) and error in _PASSES:
+            verdict = Verdict.RETRY
         is_refused = verdict is Verdict.REVERT
-        if verdict is Verdict.RETRY or (is_refused and isinstance(change.asked, PendingStay)):
+        if verdict is Verdict.RETRY:
             self._batches.retry(now_ms)
             return
         self._batches.settle(key_of(change), change)

@@ -75,6 +75,7 @@ class PendingStay:
 
     members: tuple[int, ...]  # as committed
     joining: int  # in the ISR, if that request has come before
+    leaving: tuple[int, ...] = ()  # lag by now: to ask for less takes the version as well
 
 
 Pending = PendingExpand | PendingShrink | PendingStay
@@ -98,11 +99,12 @@ def maximal_isr(state: IsrState) -> tuple[int, ...]:
 def proposed_isr(state: Pending) -> tuple[int, ...]:
     """The ISR to ask the controller for."""
     match state:
-        case PendingStay(members=members):
-            return members
         case PendingExpand(members=members, joining=joining):
             return (*members, joining)
-        case PendingShrink(members=members, leaving=leaving):
+        case (
+            PendingShrink(members=members, leaving=leaving)
+            | PendingStay(members=members, leaving=leaving)
+        ):
             return tuple(replica for replica in members if replica not in leaving)
         case other:
             assert_never(other)
@@ -239,8 +241,8 @@ def out_of_sync(
     now_ms: int,
     lag_time_max_ms: int,
 ) -> tuple[int, ...]:
-    """The members of the ISR that have lagged for too long; none while a change is pending."""
-    if not isinstance(state, Committed):
+    """The members of the ISR that have lagged for too long; none while another is pending."""
+    if not isinstance(state, Committed | PendingStay):
         return ()
     return tuple(
         replica

@@ -6,10 +6,17 @@ The arithmetic is in isr.py; the older designs have other rules (`broker.zk.lag_
 Source: KIP-497 (seed 003), KIP-903; Kafka's Partition.
 """
 
+from dataclasses import replace
 from typing import Protocol
 
 from broker.partition import isr
-from broker.partition.isr import FollowerProgress, PendingExpand, PendingShrink
+from broker.partition.isr import (
+    FollowerProgress,
+    Pending,
+    PendingExpand,
+    PendingShrink,
+    PendingStay,
+)
 from broker.partition.partition import LeaderOf, Partition
 from wire.errors import ErrorCode
 from wire.messages.fetching import ReplicaState
@@ -76,7 +83,7 @@ class EligibleReplicas:
             return None
         return PendingExpand(members=role.isr.members, joining=follower.broker_id)
 
-    def shrunk(self, partition: Partition, role: LeaderOf, now_ms: int) -> PendingShrink | None:
+    def shrunk(self, partition: Partition, role: LeaderOf, now_ms: int) -> Pending | None:
         leaving = isr.out_of_sync(
             role.isr,
             role.followers,
@@ -84,7 +91,11 @@ class EligibleReplicas:
             now_ms=now_ms,
             lag_time_max_ms=self._lag_time_max_ms,
         )
-        return PendingShrink(members=role.isr.members, leaving=leaving) if leaving else None
+        if not leaving:
+            return None
+        if isinstance(role.isr, PendingStay):  # who may have joined counts on
+            return None if role.isr.leaving == leaving else replace(role.isr, leaving=leaving)
+        return PendingShrink(members=role.isr.members, leaving=leaving)
 
     def high_watermark(self, partition: Partition, role: LeaderOf, now_ms: int) -> int:
         """It stays while fewer replicas than min.insync.replicas are in sync, whatever a producer

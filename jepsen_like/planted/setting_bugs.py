@@ -47,7 +47,7 @@ def takes_batches_of_any_size(
 # --- batches in flight ------------------------------------------------------------------------
 
 
-@plant_in("setting", idempotence, "find_duplicate", seeds_max=40, found_at=25)
+@plant_in("setting", idempotence, "find_duplicate", seeds_max=60, found_at=48)
 def knows_the_last_batch_only(entry: ProducerEntry, header: BatchHeader) -> ProducerBatch | None:
     """Breaks: each of the last five batches of a producer is known again (KIP-98)."""
     return entry.batches[-1] if last_sequence(entry) == header.last_sequence else None

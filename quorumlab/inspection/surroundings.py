@@ -16,7 +16,15 @@ from quorumlab import __version__
 from quorumlab.inspection.facts import Finding, Level
 from quorumlab.inspection.target import is_whole
 
-__all__ = ["RunningNode", "clusters_in", "disk", "installation", "ports", "processes", "running"]
+__all__ = [
+    "RunningNode",
+    "clusters_in",
+    "disk_finding",
+    "installation_findings",
+    "port_findings",
+    "process_findings",
+    "running_nodes",
+]
 
 _PROCESSES = Path("/proc")
 _CONFIG = b"--config"
@@ -29,7 +37,7 @@ _EXTRAS = (  # what it is for, the extra that brings it, its package
 )
 
 
-def installation() -> Iterator[Finding]:
+def installation_findings() -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield Finding(Level.FINE, f"quorumlab {__version__} on Python {python}, in {ROOT}")
     for purpose, extra, package in _EXTRAS:
@@ -56,7 +64,7 @@ def _java() -> Finding:
     )
 
 
-def disk(directory: Path) -> Finding:
+def disk_finding(directory: Path) -> Finding:
     free = shutil.disk_usage(directory).free
     told = f"{free / (1 << 30):.1f} GiB free in {directory}"
     if free < _FREE_BYTES_LEAST:
@@ -84,7 +92,7 @@ class RunningNode:
         return self.config.parent.parent
 
 
-def running() -> list[RunningNode]:
+def running_nodes() -> list[RunningNode]:
     """Nodes of this machine, as far as it tells: where there is no /proc, none."""
     return sorted(filter(None, map(_node, _PROCESSES.glob("[0-9]*"))), key=lambda node: node.pid)
 
@@ -101,7 +109,7 @@ def _node(process: Path) -> RunningNode | None:
     return RunningNode(int(process.name), config)
 
 
-def processes(nodes: Sequence[RunningNode], here: Sequence[Path]) -> Iterator[Finding]:
+def process_findings(nodes: Sequence[RunningNode], here: Sequence[Path]) -> Iterator[Finding]:
     """Those that no cluster in `here` knows."""
     ours = {cluster.resolve() for cluster in here}
     elsewhere: dict[Path, int] = {}
@@ -112,18 +120,19 @@ def processes(nodes: Sequence[RunningNode], here: Sequence[Path]) -> Iterator[Fi
         elif node.cluster.resolve() not in ours:
             elsewhere[node.cluster] = elsewhere.get(node.cluster, 0) + 1
     for cluster, count in sorted(elsewhere.items()):
-        text = f"{count} node{'s run' if count > 1 else ' runs'} of another cluster: {cluster}"
+        text = f"{count} node{'s' if count > 1 else ''} of another cluster: {cluster}"
         advice = f"`{command('doctor', cluster)}` looks at it" if is_whole(cluster) else ""
         yield Finding(Level.FINE, text, advice)
 
 
-def ports(directory: Path) -> Iterator[Finding]:
+def port_findings(directory: Path) -> Iterator[Finding]:
     """The ports of nodes that do not run, which others have."""
     layout = ClusterLayout.load(directory.resolve())
     alive = LocalCluster(layout).running()
     for node in layout.nodes:
-        wanted = {node.port, node.controller_port, node.http_port} - {None}
-        for port in () if node.id in alive else sorted(filter(None, wanted)):
+        if node.id in alive:
+            continue
+        for port in sorted({*filter(None, (node.port, node.controller_port, node.http_port))}):
             if _is_taken(node.host, port):
                 yield Finding(
                     Level.PROBLEM,

@@ -17,7 +17,7 @@ from spark.session import OutputExists, Settings, SparkUnavailable, is_installed
 if TYPE_CHECKING:
     from spark.plan import Plan
 
-__all__ = ["Teller", "run_on_spark", "settings_of"]
+__all__ = ["PlanReport", "run_on_spark", "settings_of"]
 
 
 def run_on_spark(args: argparse.Namespace) -> int:
@@ -70,7 +70,7 @@ def settings_of(args: argparse.Namespace) -> Settings:
     )
 
 
-class Teller:
+class PlanReport:
     """It tells the plan before anything is judged, and then how far Spark is with each stage."""
 
     def __init__(self, progress: Progress, *, is_told: bool) -> None:
@@ -78,18 +78,18 @@ class Teller:
         self._is_told = is_told
         self._doing = ""
 
-    def starts(self, doing: str) -> None:
+    def begin(self, doing: str) -> None:
         self._doing = doing
         self._progress(doing)
 
-    def plans(self, plan: "Plan") -> None:
+    def show_plan(self, plan: "Plan") -> None:
         self._progress.done()
         if self._is_told:
             for line in plan.lines():
                 say(line)
-        self.starts(f"Spark judges {plan.rows:,} rows")
+        self.begin(f"Spark judges {plan.rows:,} rows")
 
-    def is_at(self, share: float) -> None:
+    def show_share(self, share: float) -> None:
         """Between two stages Spark works on none."""
         if share:
             self._progress(f"{self._doing}: {share:.0%} of this stage")
@@ -105,14 +105,19 @@ def _checked(
 ) -> Verdict:
     from spark.checks import UnreadableTable, check
 
-    told = Teller(progress, is_told=is_told)
+    told = PlanReport(progress, is_told=is_told)
     progress(f"starting Spark on {settings.where}")
     try:
         with session(settings) as spark:
-            told.starts("Spark counts what there is")
+            told.begin("Spark counts what there is")
             paths = [table.path for table in tables]
             return check(
-                spark, paths, settings, said=told.plans, progress=told.is_at, verdicts=verdicts
+                spark,
+                paths,
+                settings,
+                said=told.show_plan,
+                progress=told.show_share,
+                verdicts=verdicts,
             )
     except OutputExists as error:
         raise Failed(f"--verdicts {error}") from error

@@ -9,7 +9,7 @@ from jepsen_like.histories.history import MalformedHistory, Op
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.histories import VERDICT, void_in
 from quorumlab.output import Progress
-from quorumlab.verbs.check_spark import Teller, settings_of
+from quorumlab.verbs.check_spark import PlanReport, settings_of
 from quorumlab.verbs.check_verdict import conclude
 from spark.places import is_table
 from spark.session import OutputExists, SparkUnavailable, session
@@ -60,8 +60,8 @@ def _judged(args: argparse.Namespace, target: str) -> tuple[Verdict, Sequence[st
         with session(settings) as spark:
             from spark.stored import NothingThere, beside_histories, check_stored
 
-            told = Teller(progress, is_told=args.format == "table")
-            told.starts("Spark counts what there is")
+            told = PlanReport(progress, is_told=args.format == "table")
+            told.begin("Spark counts what there is")
             try:
                 texts = beside_histories(spark, target, VERDICT)
                 verdict = check_stored(
@@ -69,8 +69,8 @@ def _judged(args: argparse.Namespace, target: str) -> tuple[Verdict, Sequence[st
                     [target],
                     settings,
                     model=args.model,
-                    said=told.plans,
-                    progress=told.is_at,
+                    said=told.show_plan,
+                    progress=told.show_share,
                     verdicts=args.verdicts,
                 )
             except (MalformedHistory, NothingThere) as error:

@@ -22,12 +22,12 @@ def add_produce_options(parser: argparse.ArgumentParser) -> None:
             {BROKERS}
             {DIRECTORY}
             --partition P  to this one only
-            --key-separator TEXT  what stands before it in a line is the key
+            --key-separator TEXT  the key is the part of a line before TEXT
             --header NAME=VALUE [*]  give each record this header (may be repeated)
-            --timestamp MS  of all records, since 1970 (default: now)
+            --timestamp MS  of every record, in ms since 1970 (default: now)
             --compression none|gzip|snappy|lz4|zstd [none]  of batches (default: none)
             --count N  stop after so many lines
-            --timeout S [positive 30]  of a record, in seconds (default: 30)
+            --timeout S [positive 30]  give up on a record after S seconds (default: 30)
             --quiet  do not tell where each record is
             --format text|jsonl [text]  of what is told (default: text)""",
         "Each line of the input becomes a record. Tells the partition and offset of each, once all "
@@ -45,7 +45,7 @@ def add_consume_options(parser: argparse.ArgumentParser) -> None:
             --partition P [*]  only this one (may be repeated)
             --from WHERE [beginning]  {_WHERE}
             --count N  stop after so many records
-            --until-end  stop where the partitions ended when reading began
+            --until-end  stop once the end of every partition has been reached
             --group GROUP  as a member of this group, which keeps where it is
             --format text|jsonl|value [text]  a line a record, or values alone (default: text)""",
         "Reads records until Ctrl-C, --count or --until-end.",
@@ -56,14 +56,11 @@ def add_groups_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Consumer groups of a running cluster."
     actions = parser.add_subparsers(required=True, metavar="VERB")
     shared = f"{BROKERS}\n{DIRECTORY}\n{FORMAT}"
-    for name, about, table in (
-        ("list", "the groups and their states", ""),
-        ("describe", "members, and how far each partition is read", "group GROUP  which one"),
-        ("delete", "forget a group that has no members", "group GROUP  which one"),
+    one = "group GROUP  which one"
+    for name, about, run, words in (
+        ("list", "the groups and their states", "list_groups", ""),
+        ("describe", "members, and how far each partition is read", "describe_group", one),
+        ("delete", "forget a group that has no members", "delete_group", one),
     ):
-        declare(
-            actions.add_parser(name, help=about),
-            later(f"groups:{name}_group" if table else "groups:list_groups"),
-            f"{shared}\n{table}",
-            f"{about.capitalize()}.",
-        )
+        action = actions.add_parser(name, help=about)
+        declare(action, later(f"groups:{run}"), f"{words}\n{shared}", f"{about.capitalize()}.")

@@ -2,8 +2,9 @@
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -17,46 +18,56 @@ from confluent_kafka import (
 )
 
 from quorumlab.arguments import Failed, UsageError
-from quorumlab.output import one_line
+from quorumlab.output import complain, one_line
+from quorumlab.verbs.common import in_bounds
 from quorumlab.verbs.librdkafka import (
     TIMEOUT_SECONDS,
-    failing_in_words,
-    partition_in,
+    Partitions,
+    in_words,
+    kafka_errors_as_failed,
     settings,
-    topic_in,
 )
+from wire.primitives import INT32_MAX
 
 __all__ = ["run"]
 
 _POLL_SECONDS = 0.2
-_MANY = 500  # records that are taken at a time
+_RECORDS_AT_ONCE = 500
 _NO_GROUP = "quorumlab"  # librdkafka wants a name; nothing is committed under it
-_BEGINNING, _END = "beginning", "end"
+_RESETS = {"beginning": "earliest", "end": "latest"}  # where there is no offset, or no such one
+_PLACES = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
+_FROM = re.compile(r"([@-]?)(\d{1,18})")  # a time, the last so many, or an offset
 
 
 def run(args: argparse.Namespace) -> int:
     where: str = vars(args)["from"]  # which is a word of Python's
+    in_bounds(args, count=(0, INT32_MAX))
+    if where not in _PLACES and not _FROM.fullmatch(where):
+        raise UsageError(f"--from {where}: beginning, end, an offset, -N or @MS")
+    if args.group == "":
+        raise UsageError("--group: it is empty")
     if args.group and (args.partition or args.until_end):
         raise UsageError("--group: the group says which partitions, and reading has no end")
-    if args.group and where not in (_BEGINNING, _END):
+    if args.group and where not in _PLACES:
         raise UsageError("--group: --from is beginning or end, for where it has read nothing")
     how = {
         "group.id": args.group or _NO_GROUP,
         "enable.auto.commit": bool(args.group),
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
-        "auto.offset.reset": "latest" if where == _END else "earliest",
+        "auto.offset.reset": _RESETS.get(where, "error"),
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": 100,
     }
-    with failing_in_words():
+    with kafka_errors_as_failed():
         consumer = Consumer(settings(args) | how)
         try:
-            leaders = topic_in(consumer, args.topic)
-            for record in islice(_records(consumer, args, where, leaders), args.count):
-                sys.stdout.buffer.write(_shown(record, args.format, leaders))
-                if args.group:
-                    consumer.store_offsets(record)  # it is committed in time, and at the end
+            partitions = Partitions(consumer, args.topic)
+            for record in islice(_records(consumer, args, where, partitions), args.count):
+                sys.stdout.buffer.write(_shown(record, args.format, partitions))
+                if args.group:  # librdkafka commits stored offsets periodically, and on close
+                    sys.stdout.buffer.flush()  # what nobody has got is not read
+                    consumer.store_offsets(record)
         finally:
             sys.stdout.buffer.flush()
             consumer.close()
@@ -64,51 +75,47 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _records(
-    consumer: Consumer, args: argparse.Namespace, where: str, leaders: Mapping[int, int]
+    consumer: Consumer, args: argparse.Namespace, where: str, partitions: Partitions
 ) -> Iterator[Message]:
-    """Those that are there and those that come, or those until the end of each partition."""
-    unread = {partition_in(leaders, args.topic, each) for each in args.partition} or set(leaders)
+    """Yields records for ever; with --until-end, until each partition's end was reached once."""
+    unread = set(map(partitions.check, args.partition)) or set(partitions.numbers)
     if args.group:
         consumer.subscribe([args.topic])
     else:
-        places = [TopicPartition(args.topic, each) for each in sorted(unread)]
-        consumer.assign(_from(consumer, places, where))
+        if told := partitions.without_leader(unread):
+            if args.until_end:
+                raise Failed(f"{told}: where it ends is not known")
+            complain(f"{told}; waiting for one")
+        consumer.assign(_begin(consumer, args.topic, sorted(unread), where))
     while unread or not args.until_end:
         sys.stdout.buffer.flush()
-        for record in consumer.consume(_MANY, _POLL_SECONDS):
+        for record in consumer.consume(_RECORDS_AT_ONCE, _POLL_SECONDS):
             error = record.error()
             if error is None:
                 yield record
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard(record.partition())
             else:
-                raise Failed(f"{error.name().removeprefix('_')}: {error.str()}")
+                raise Failed(f"{args.topic}-{record.partition()}: {in_words(error)}")
 
 
-def _from(consumer: Consumer, places: list[TopicPartition], where: str) -> list[TopicPartition]:
-    """The places, each with the offset to begin at. Raises UsageError for what names none."""
-    number = where[where[:1] in ("@", "-") :]
-    if where == _BEGINNING:
-        offsets = [OFFSET_BEGINNING for _ in places]
-    elif where == _END:
-        offsets = [OFFSET_END for _ in places]
-    elif not number.isdecimal():
-        raise UsageError(f"--from {where}: beginning, end, an offset, -N or @MS")
-    elif where.startswith("@"):
-        asked = [TopicPartition(each.topic, each.partition, int(number)) for each in places]
-        return consumer.offsets_for_times(asked, TIMEOUT_SECONDS)
-    elif where.startswith("-"):
-        bounds = [consumer.get_watermark_offsets(each, TIMEOUT_SECONDS) for each in places]
-        offsets = [max(start, end - int(number)) for start, end in bounds]
-    else:
-        offsets = [int(number) for _ in places]
-    return [
-        TopicPartition(each.topic, each.partition, offset)
-        for each, offset in zip(places, offsets, strict=True)
-    ]
+def _begin(
+    consumer: Consumer, topic: str, partitions: list[int], where: str
+) -> list[TopicPartition]:
+    """Each partition with the offset to begin at."""
+    found = _FROM.fullmatch(where)
+    sign, number = (found[1], int(found[2])) if found else ("", _PLACES[where])
+    places = [TopicPartition(topic, partition, number) for partition in partitions]
+    if sign == "@":
+        return consumer.offsets_for_times(places, TIMEOUT_SECONDS)
+    if sign == "-":
+        for place in places:
+            start, end = consumer.get_watermark_offsets(place, TIMEOUT_SECONDS)
+            place.offset = max(start, end - number)
+    return places
 
 
-def _shown(record: Message, form: str, leaders: Mapping[int, int]) -> bytes:
+def _shown(record: Message, form: str, partitions: Partitions) -> bytes:
     value = record.value()
     if form == "value":
         return (value or b"") + b"\n"
@@ -116,7 +123,7 @@ def _shown(record: Message, form: str, leaders: Mapping[int, int]) -> bytes:
         "topic": record.topic(),
         "partition": record.partition(),
         "offset": record.offset(),
-        "leader": leaders.get(record.partition() or 0, -1),
+        "leader": partitions.leader(record.partition()),
         "timestamp": record.timestamp()[1],
         "key": _text(record.key()),
         "value": _text(value),

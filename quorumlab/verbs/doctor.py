@@ -7,13 +7,13 @@ Exit codes: 0 nothing is wrong, 1 nothing is there, 2 usage, 3 something is wron
 """
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from jepsen_like.installation import command
-from jepsen_like.real.layout import ClusterError
+from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.arguments import UsageError, declare
 from quorumlab.cluster_status import describe
@@ -21,11 +21,11 @@ from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
 from quorumlab.inspection.surroundings import (
     clusters_in,
-    disk,
-    installation,
-    ports,
-    processes,
-    running,
+    disk_finding,
+    installation_findings,
+    port_findings,
+    process_findings,
+    running_nodes,
 )
 from quorumlab.inspection.target import (
     Address,
@@ -66,12 +66,20 @@ def run(args: argparse.Namespace) -> int:
     if not args.targets:
         if args.remove is not None:
             raise UsageError(f"--remove {args.remove}: name the address of a node, HOST:PORT")
-        return _look_around(args.format)
-    examined = _examine(args.targets)
+        here = _look_around(Path())
+        _tell_around(here, args.format)
+        return _exit_code(chain(here.findings, *(each.findings for each in here.clusters.values())))
+    is_whole_cluster = any(map(is_whole, map(Path, args.targets)))
+    examined = _examine(args.targets, expects_addresses=not is_whole_cluster)
     if args.remove is not None:
-        examined.findings[:0] = _removable(examined.lives, args.remove)
+        first = _removable(examined.lives, args.remove)
+        examined = replace(examined, findings=[*first, *examined.findings])
     _tell(examined, args.format)
-    return _code(examined.findings)
+    return _exit_code(examined.findings)
+
+
+def _exit_code(findings: Iterable[Finding]) -> int:
+    return _UNHEALTHY if any(each.level is Level.PROBLEM for each in findings) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,66 +91,76 @@ class _Examined:
     findings: list[Finding]  # problems first
 
 
-def _code(findings: Iterable[Finding]) -> int:
-    return _UNHEALTHY if any(each.level is Level.PROBLEM for each in findings) else 0
-
-
 def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: list(Level).index(finding.level))
 
 
-def _examine(targets: Sequence[str]) -> _Examined:
-    unreadable = list(chain.from_iterable(map(_whole, targets)))
-    found = dict(_found(targets, unreadable))
+def _examine(targets: Sequence[str], *, expects_addresses: bool) -> _Examined:
+    findings = list(chain.from_iterable(map(_findings_of_nodes, targets)))
+    found = dict(_found(targets, findings))
     replicas = [read(name, target) for target, name in found.items() if isinstance(target, Target)]
     lives = [ask(target) for target in found if isinstance(target, Address)]
-    findings = [*unreadable, *diagnose(replicas, lives)]
-    if replicas and not lives and not any(map(is_whole, map(Path, targets))):
+    findings += diagnose(replicas, lives)
+    if replicas and not lives and expects_addresses:
         findings.append(_NOBODY_ASKED)
     return _Examined(replicas, lives, _in_order(findings))
 
 
-def _look_around(form: str) -> int:
-    directory = Path()
-    clusters, nodes = clusters_in(directory), running()
-    here = [*installation(), disk(directory), *processes(nodes, clusters)]
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """A directory, and each whole cluster in it."""
+
+    findings: list[Finding]
+    clusters: dict[str, _Examined]
+
+
+def _look_around(directory: Path) -> _Here:
+    clusters, nodes = clusters_in(directory), running_nodes()
+    alive = {cluster: LocalCluster.open(cluster).running() for cluster in clusters}
+    findings = [*installation_findings(), disk_finding(directory)]
+    findings += process_findings(nodes, clusters)
     if not clusters:
-        advice = "`quorumlab up` starts one" if not nodes else ""
-        here.append(Finding(Level.FINE, "no cluster in this directory", advice))
-    elif not any(LocalCluster.open(cluster).running() for cluster in clusters):
-        here.append(Finding(Level.FINE, "all stopped"))
-    here = _in_order(here)
-    examined = {str(cluster): _examined_here(cluster) for cluster in clusters}
-    if form == "text":
-        _say_findings(here)
-        for name, each in examined.items():
-            say(f"\n{name}:\n")
-            _tell(each, form)
+        advice = "" if nodes else "`quorumlab up` starts one"
+        findings.append(Finding(Level.FINE, "no cluster in this directory", advice))
+    elif not any(alive.values()):
+        findings.append(Finding(Level.FINE, "all stopped"))
+    examined = {str(cluster): _examine_here(cluster, alive[cluster]) for cluster in clusters}
+    return _Here(_in_order(findings), examined)
+
+
+def _examine_here(cluster: Path, alive: Collection[int]) -> _Examined:
+    """Its directories, and the controllers that run. That nothing runs is no problem here."""
+    if alive:
+        controllers = ClusterLayout.load(cluster.resolve()).controllers
+        asked = [node for node in controllers if node.id in alive]
+        addresses = [f"{node.host}:{node.controller_port}" for node in asked]
+        examined = _examine([str(cluster), *addresses], expects_addresses=False)
+        more = []
     else:
-        told = {"here": list(map(_finding, here))}
-        print_json({**told, "clusters": {name: _facts(each) for name, each in examined.items()}})
-    return _code(chain(here, *(each.findings for each in examined.values())))
+        examined = _examine(list(map(str, nodes_in(cluster))), expects_addresses=False)
+        start = f"`{command('up', '--dir', cluster)}` starts it"
+        more = [Finding(Level.FINE, "stopped", start)]
+    findings = _in_order([*examined.findings, *port_findings(cluster), *more])
+    return replace(examined, findings=findings)
 
 
-def _examined_here(cluster: Path) -> _Examined:
-    """Its directories, and the controllers that run."""
-    there = LocalCluster.open(cluster)
-    alive = there.running()
-    if not alive:  # that is no problem where nothing is asked for
-        stopped = Finding(Level.FINE, "stopped", f"`{command('up', '--dir', cluster)}` starts it")
-        examined = _examine(list(map(str, nodes_in(cluster))))
-        findings = [each for each in examined.findings if each is not _NOBODY_ASKED]
-        return replace(examined, findings=_in_order([*findings, *ports(cluster), stopped]))
-    addresses = (
-        f"{node.host}:{node.controller_port}"
-        for node in there.layout.controllers
-        if node.id in alive
-    )
-    examined = _examine([str(cluster), *addresses])
-    return replace(examined, findings=_in_order([*examined.findings, *ports(cluster)]))
+def _tell_around(here: _Here, form: str) -> None:
+    match form:
+        case "json":
+            clusters = {name: _facts(each) for name, each in here.clusters.items()}
+            print_json({"here": list(map(_finding, here.findings)), "clusters": clusters})
+        case "jsonl":
+            of_clusters = ((name, each.findings) for name, each in here.clusters.items())
+            for place, findings in (("here", here.findings), *of_clusters):
+                print_json([{"place": place, **_finding(each)} for each in findings], form=form)
+        case _:
+            _say_findings(here.findings)
+            for name, each in here.clusters.items():
+                say(f"\n{name}:\n")
+                _tell(each, form)
 
 
-def _whole(text: str) -> Iterator[Finding]:
+def _findings_of_nodes(text: str) -> Iterator[Finding]:
     """Findings about the nodes, if this is the directory of a whole cluster."""
     path = Path(text)
     if not is_whole(path):

@@ -1,7 +1,7 @@
 """`quorumlab groups`: the consumer groups of a cluster, and how far they have read."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -15,17 +15,18 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from quorumlab.arguments import Failed
 from quorumlab.output import answer, table_lines
-from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, failing_in_words, settings
+from quorumlab.verbs.librdkafka import TIMEOUT_SECONDS, kafka_errors_as_failed, settings
 
 __all__ = ["delete_group", "describe_group", "list_groups"]
 
 Result = TypeVar("Result")
+Place = tuple[str, int]  # topic, partition
 
 
 def list_groups(args: argparse.Namespace) -> int:
-    with failing_in_words():
-        client = AdminClient(settings(args))  # its answers end with it
-        listed = _told(client.list_consumer_groups())
+    with kafka_errors_as_failed():
+        client = AdminClient(settings(args))  # keep it: its futures fail once it is collected
+        listed = _result(client.list_consumer_groups())
     rows = [
         {"group": each.group_id, "state": each.state.name.lower(), "type": each.type.name.lower()}
         for each in sorted(listed.valid, key=lambda each: each.group_id)
@@ -35,23 +36,22 @@ def list_groups(args: argparse.Namespace) -> int:
 
 
 def describe_group(args: argparse.Namespace) -> int:
-    with failing_in_words():
+    with kafka_errors_as_failed():
         client = AdminClient(settings(args))
-        group = _told(client.describe_consumer_groups([args.group])[args.group])
+        group = _result(client.describe_consumer_groups([args.group])[args.group])
         asked = [ConsumerGroupTopicPartitions(args.group)]
-        committed = _told(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
-        ends = _ends(client, committed)
+        committed = _result(client.list_consumer_group_offsets(asked)[args.group]).topic_partitions
+        owners = {
+            (each.topic, each.partition): member.member_id
+            for member in group.members
+            for each in member.assignment.topic_partitions
+        }
+        offsets = {(each.topic, each.partition): each.offset for each in committed}
+        places = sorted({*owners, *offsets})
+        ends = _ends(client, places)
     if group.state is ConsumerGroupState.DEAD and not committed:
         raise Failed(f"no group {args.group!r}: `quorumlab groups list` tells which there are")
-    owners = {
-        (each.topic, each.partition): member
-        for member in group.members
-        for each in member.assignment.topic_partitions
-    }
-    rows = [
-        _row(each, ends.get((each.topic, each.partition)), owners.get((each.topic, each.partition)))
-        for each in sorted(committed, key=lambda each: (each.topic, each.partition))
-    ]
+    rows = [_row(at, offsets.get(at), ends.get(at), owners.get(at)) for at in places]
     told = {
         "group": group.group_id,
         "state": group.state.name.lower(),
@@ -68,38 +68,39 @@ def describe_group(args: argparse.Namespace) -> int:
 
 
 def delete_group(args: argparse.Namespace) -> int:
-    with failing_in_words():
+    with kafka_errors_as_failed():
         client = AdminClient(settings(args))
-        _told(client.delete_consumer_groups([args.group])[args.group])
+        _result(client.delete_consumer_groups([args.group])[args.group])
     answer(args.format, {"group": args.group}, [f"Deleted group {args.group}."])
     return 0
 
 
-def _told(answer: "Future[Result]") -> Result:
-    return answer.result(TIMEOUT_SECONDS)
+def _result(future: "Future[Result]") -> Result:
+    return future.result(TIMEOUT_SECONDS)
 
 
-def _ends(client: AdminClient, places: list[TopicPartition]) -> Mapping[tuple[str, int], int]:
+def _ends(client: AdminClient, places: Sequence[Place]) -> Mapping[Place, int]:
     """Where each partition ends; nothing for those that do not answer."""
     end: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(each.topic, each.partition): end for each in places}
+    asked = {TopicPartition(*place): end for place in places}
     found = {}
-    for place, told in client.list_offsets(asked).items() if asked else ():
+    for place, future in client.list_offsets(asked).items() if asked else ():
         try:
-            found[place.topic, place.partition] = _told(told).offset
+            found[place.topic, place.partition] = _result(future).offset
         except KafkaException:  # it has no leader, or is gone: its end is not known
             continue
     return found
 
 
-def _row(place: TopicPartition, end: int | None, owner: Any) -> dict[str, Any]:
+def _row(place: Place, committed: int | None, end: int | None, owner: str | None) -> dict[str, Any]:
+    topic, partition = place
     return {
-        "topic": place.topic,
-        "partition": place.partition,
-        "committed": place.offset,
+        "topic": topic,
+        "partition": partition,
+        "committed": committed,
         "end": end,
-        "lag": None if end is None else end - place.offset,
-        "member": None if owner is None else owner.member_id,
+        "lag": None if end is None or committed is None else end - committed,
+        "member": owner,
     }
 
 

@@ -3,82 +3,44 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from quorumlab.arguments import Failed
-from quorumlab.output import say
-from quorumlab.verbs.common import pairs
-from quorumlab.verbs.librdkafka import failing_in_words, partition_in, settings, topic_in
+from quorumlab.output import complain, say_if_heard
+from quorumlab.verbs.common import in_bounds, pairs
+from quorumlab.verbs.librdkafka import Partitions, in_words, kafka_errors_as_failed, settings
+from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = ["run"]
 
 _POLL_SECONDS = 0.1
 _ANY_PARTITION = -1
 _NOW = 0  # as a timestamp, to librdkafka
-
-
-@dataclass(slots=True)
-class _Sent:
-    """What became of the records so far."""
-
-    leaders: Mapping[int, int]
-    is_quiet: bool
-    form: str
-    acknowledged: int = 0
-    refused: list[str] = field(default_factory=list)
-
-    def delivered(self, error: KafkaError | None, record: Message) -> None:
-        """Told by the client, in the order of each partition."""
-        if error is not None:
-            self.refused.append(f"{error.name().removeprefix('_')}: {error.str()}")
-            return
-        self.acknowledged += 1
-        if self.is_quiet:
-            return
-        partition = record.partition()
-        assert partition is not None
-        told = {
-            "topic": record.topic(),
-            "partition": partition,
-            "offset": record.offset(),
-            "leader": self.leaders.get(partition, -1),
-        }
-        if self.form == "jsonl":
-            say(json.dumps(told))
-        else:
-            say("{topic}-{partition}  offset {offset}  leader {leader}".format(**told))
+_BYTES_MAX = 1_000_000_000  # as much as librdkafka takes: the broker says what is too large
 
 
 def run(args: argparse.Namespace) -> int:
-    headers = [(name, value.encode()) for name, value in pairs("--header", args.header)]
+    in_bounds(args, count=(0, INT64_MAX), timestamp=(1, INT64_MAX))
     separator = (args.key_separator or "").encode()
     how = {
         "enable.idempotence": True,
         "compression.type": args.compression,
         "linger.ms": 5,
-        "message.timeout.ms": int(args.timeout * 1000),
+        "message.timeout.ms": max(1, int(min(args.timeout * 1000, INT32_MAX))),
+        "message.max.bytes": _BYTES_MAX,
     }
-    with failing_in_words():
-        producer = Producer(settings(args) | how)
-        leaders = topic_in(producer, args.topic)
-        if args.partition is not None:
-            partition_in(leaders, args.topic, args.partition)
-        sent = _Sent(leaders, args.quiet, args.format)
+    if sys.stdin is None:
+        raise Failed("standard input is closed: there is nothing to send")
+    with kafka_errors_as_failed():
+        sender = _Sender(Producer(settings(args) | how), args)
         try:
             for key, value in _records(sys.stdin.buffer, separator, args.count):
-                _send(producer, args, key, value, headers, sent)
+                sender.send(key, value)
         finally:  # also at Ctrl-C: what was read is sent
-            producer.flush()
-    if sent.refused:
-        count = len(sent.refused)
-        raise Failed(
-            f"{count} of {count + sent.acknowledged} records were not acknowledged: "
-            f"{sent.refused[0]}"
-        )
+            sender.finish()
     return 0
 
 
@@ -86,36 +48,74 @@ def _records(
     lines: BinaryIO, separator: bytes, count: int | None
 ) -> Iterator[tuple[bytes | None, bytes]]:
     """Key and value of each line; a line without the separator has no key."""
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines):
+        if number == count:
+            return
         text = line.removesuffix(b"\n")
         key, found, value = text.partition(separator) if separator else (b"", b"", b"")
         yield (key, value) if found else (None, text)
-        if number == count:
-            return
 
 
-def _send(
-    producer: Producer,
-    args: argparse.Namespace,
-    key: bytes | None,
-    value: bytes,
-    headers: list[tuple[str, bytes]],
-    sent: _Sent,
-) -> None:
-    where: dict[str, Any] = {
-        "partition": _ANY_PARTITION if args.partition is None else args.partition,
-        "timestamp": _NOW if args.timestamp is None else args.timestamp,
-        "headers": headers,
-        "on_delivery": sent.delivered,
-    }
-    while True:
-        try:
-            producer.produce(args.topic, value, key, **where)
-        except BufferError:  # the client has as much as it may keep
-            producer.poll(_POLL_SECONDS)
+class _Sender:
+    """Sends records as the options say, and tells where each one is."""
+
+    def __init__(self, producer: Producer, args: argparse.Namespace) -> None:
+        self._producer = producer
+        self._args = args
+        self._headers: list[tuple[str, str | bytes | None]] = [*pairs("--header", args.header)]
+        self._partitions = Partitions(producer, args.topic)
+        self._partition = _ANY_PARTITION
+        if args.partition is not None:
+            self._partition = self._partitions.check(args.partition)
+            if told := self._partitions.without_leader([args.partition]):
+                complain(f"{told}; trying for {args.timeout:g} s")
+        self._acknowledged = self._refused = 0
+        self._reason = ""  # of the first that was refused
+
+    def send(self, key: bytes | None, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._args.topic,
+                    value,
+                    key,
+                    partition=self._partition,
+                    timestamp=_NOW if self._args.timestamp is None else self._args.timestamp,
+                    headers=self._headers,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:  # the client has as much as it may keep
+                self._producer.poll(_POLL_SECONDS)
+            else:
+                break
+        if sys.stdin.isatty():
+            self._producer.flush()  # whoever types wants to see where it is
         else:
-            break
-    if sys.stdin.isatty():
-        producer.flush()  # whoever types wants to see where it is
-    else:
-        producer.poll(0)
+            self._producer.poll(0)
+
+    def finish(self) -> None:
+        """Waits for all that was sent. Raises Failed if anything was not acknowledged."""
+        self._producer.flush()
+        if self._refused:
+            count = self._refused + self._acknowledged
+            raise Failed(
+                f"{self._refused} of {count} records were not acknowledged: {self._reason}"
+            )
+
+    def _delivered(self, error: KafkaError | None, record: Message) -> None:
+        """Called by the client, in the order of each partition."""
+        if error is not None:
+            self._refused += 1
+            self._reason = self._reason or in_words(error)
+            return
+        self._acknowledged += 1
+        if self._args.quiet:
+            return
+        told = {
+            "topic": record.topic(),
+            "partition": record.partition(),
+            "offset": record.offset(),
+            "leader": self._partitions.leader(record.partition()),
+        }
+        text = "{topic}-{partition}  offset {offset}  leader {leader}".format(**told)
+        say_if_heard(json.dumps(told) if self._args.format == "jsonl" else text)

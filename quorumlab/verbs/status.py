@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from jepsen_like.installation import command
 from jepsen_like.real.local_cluster import LocalCluster
@@ -29,14 +29,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.watch:
-        return _watch(open_cluster(args), args.format)
+        _watch(open_cluster(args), args.format)
     described = describe(open_cluster(args))
     answer(args.format, described, _lines(described))
     return 0 if is_healthy(described) else _UNHEALTHY
 
 
-def _watch(cluster: LocalCluster, form: str) -> int:
-    """As a table, what is at first and then what has changed; else the whole state each time."""
+def _watch(cluster: LocalCluster, form: str) -> NoReturn:
+    """For people: all facts once, then each change. For scripts: the whole state after each
+    change, on one line."""
     before: Mapping[str, object] = {}
     while True:
         described = describe(cluster)

@@ -478,10 +478,17 @@ def test_a_change_that_was_refused_may_be_made_while_an_earlier_request_is_on_it
     assert asked[:3] == [(1, 2, 3), (1, 2, 3), (1, 2)]
     assert brokers.leader_role(1, "t", 0).isr == PendingStay(members=(1, 2), joining=3)
 
-    brokers.cut.add((3, 1))
+    brokers.cut |= {(3, 1), (2, 1)}
+    brokers.produce(1, "t", 0, batch_of(b"nobody has it"))
+    brokers.run(2000)
+    assert brokers.leader_role(1, "t", 0).isr == PendingStay(
+        members=(1, 2), joining=3, leaving=(2,)
+    ), "a member that lags is to leave all the same"
+    assert asked[-1] == (1,)
+
     brokers.answer_alteration = None
     brokers.run(600)
-    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1, 2))
+    assert brokers.leader_role(1, "t", 0).isr == Committed(members=(1,))
 
 
 def test_a_refusal_for_old_metadata_keeps_the_maximal_isr() -> None:

@@ -26,13 +26,13 @@ Node = TypeVar("Node", bound=Running)
 
 
 class Assembly(Generic[Node]):
-    """`nodes` has the process that each node has run last. What asks for a kind of node that an
-    assembly does not have is answered with nothing."""
+    """`nodes`: the process that each node has run last. A node without the role that is asked for
+    yields None, 0 or ()."""
 
     controllers: Sequence[int] = ()
     brokers: Sequence[int] = ()
     zookeepers: Sequence[int] = ()  # servers of ZooKeeper, as faults name them
-    keeps_power: Collection[int] = ()  # nodes that are killed when their power fails, no more
+    keeps_power: Collection[int] = ()  # nodes that a power failure kills: what is unsynced stays
     injectors: Mapping[str, Injector] = {}  # of kinds that it treats, or refuses, by itself
 
     def __init__(self, world: World, state_of: Callable[[Host], tuple[int, ...]]) -> None:
@@ -58,10 +58,10 @@ class Assembly(Generic[Node]):
         """Take away what a node that is down has stored."""
         self.world.nodes[node].disk.wipe()
 
-    # --- what is so -----------------------------------------------------------------------
+    # --- state ----------------------------------------------------------------------------
 
     def missing(self) -> str:
-        """What is not whole yet, for people; "" if nothing is missing."""
+        """What is not whole yet, for people; "" if nothing is missing. Only stages tell."""
         raise NotImplementedError
 
     @property

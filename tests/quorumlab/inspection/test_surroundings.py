@@ -10,7 +10,13 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
 from quorumlab.inspection import surroundings
 from quorumlab.inspection.facts import Level
-from quorumlab.inspection.surroundings import clusters_in, disk, ports, processes, running
+from quorumlab.inspection.surroundings import (
+    clusters_in,
+    disk_finding,
+    port_findings,
+    process_findings,
+    running_nodes,
+)
 
 
 @pytest.fixture
@@ -39,33 +45,33 @@ def test_nodes_are_found_by_their_command_lines(
     process(proc, 14, "python", "-m", "quorumlab", "status")
     process(proc, 15, "vim", "node", "--config", str(ours))
     (proc / "16").mkdir()
-    assert [node.pid for node in running()] == [11, 12, 13]
+    assert [node.pid for node in running_nodes()] == [11, 12, 13]
     elsewhere, gone = sorted(
-        processes(running(), [tmp_path / "a"]), key=lambda finding: finding.level.value
+        process_findings(running_nodes(), [tmp_path / "a"]), key=lambda finding: finding.level.value
     )
     assert (elsewhere.level, elsewhere.text) == (
         Level.FINE,
-        f"1 node runs of another cluster: {tmp_path / 'b'}",
+        f"1 node of another cluster: {tmp_path / 'b'}",
     )
     assert (gone.level, gone.advice) == (Level.PROBLEM, "`kill 13` ends it")
 
 
 def test_port_that_another_has_is_a_problem(cluster: LocalCluster) -> None:
     directory = cluster.layout.directory
-    assert list(ports(directory)) == []
+    assert list(port_findings(directory)) == []
     node = cluster.layout.brokers[0]
     with socket.socket() as other:
         other.bind((node.host, node.port))
         other.listen()
-        (found,) = ports(directory)
+        (found,) = port_findings(directory)
     assert found.level is Level.PROBLEM
     assert found.text == f"port {node.port} of node {node.id} is in use by another process"
 
 
 def test_little_room_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert disk(tmp_path).level is Level.FINE
+    assert disk_finding(tmp_path).level is Level.FINE
     monkeypatch.setattr(surroundings, "_FREE_BYTES_LEAST", 1 << 60)
-    assert disk(tmp_path).level is Level.WARNING
+    assert disk_finding(tmp_path).level is Level.WARNING
 
 
 def test_clusters_of_a_place_are_looked_at(
@@ -75,6 +81,7 @@ def test_clusters_of_a_place_are_looked_at(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(surroundings, "_PROCESSES", tmp_path / "proc")
     monkeypatch.setattr(surroundings, "javas_of_machine", lambda: ())
     monkeypatch.setattr(surroundings, "java_of_wheel", lambda: None)
     assert clusters_in(Path()) == [Path("data")]
@@ -83,16 +90,18 @@ def test_clusters_of_a_place_are_looked_at(
     told = json.loads(capsys.readouterr().out)
     assert "all stopped" in [finding["text"] for finding in told["here"]]
     assert "stopped" in [finding["text"] for finding in told["clusters"]["data"]["findings"]]
-    monkeypatch.chdir(cluster.layout.directory / "..")
     assert main(["doctor"]) == 0
     assert "\ndata:\n" in capsys.readouterr().out
+    assert main(["doctor", "--format", "jsonl"]) == 0
+    lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert {line["place"] for line in lines} == {"here", "data"}
 
 
 def test_place_without_a_cluster_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(surroundings, "_PROCESSES", tmp_path)
+    monkeypatch.setattr(surroundings, "_PROCESSES", tmp_path / "proc")
     monkeypatch.setattr(surroundings, "javas_of_machine", lambda: ())
     monkeypatch.setattr(surroundings, "java_of_wheel", lambda: None)
     assert main(["doctor"]) == 0

@@ -101,7 +101,8 @@ class Cluster(Assembly[ClusterNode], Observer):
 
     def _put_invariants(self) -> None:
         options, world, operations = self.options, self.world, self.options.operations
-        self.metadata = MetadataInvariants(lambda: world.events_done, self.counts.fired)
+        fired = self.counts.fired
+        self.metadata = MetadataInvariants(lambda: world.events_done, fired)
         says_state = self.metadata.says_state
         self.quorum = invariants_of(world, options.quorum, self.node_of, says_state)
         self.partitions = PartitionInvariants(
@@ -112,9 +113,8 @@ class Cluster(Assembly[ClusterNode], Observer):
         )
         images = ImagesOfTurn(self.metadata.images_between)
         self._clean_stops = CleanStops(self._broker_of)
-        self._groups = GroupInvariants(self.partitions, self.counts.fired)
+        self._groups = GroupInvariants(self.partitions, fired)
         lagging, told_ends = LaggingMembers(), ToldEnds(self._broker_of)
-        fired = self.counts.fired
         membership = MembershipInvariants(self._broker_of, self._groups, fired)
         by_turn: list[BrokerJudge] = [images, lagging, told_ends]
         if operations.commit_interval_ms:
