@@ -1,16 +1,17 @@
 """Limits of transactions in pieces: a run that meets one is undecided, and no other is."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation import Edges
+from jepsen_like.checkers.isolation import Dependencies, Edges
 from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import History, Value
-from spark import distributed_transactions, one_key, transaction_labels
+from spark import distributed_transactions, one_key, transaction_cycles, transaction_labels
 from spark.one_key import JUDGES, Key, NodeOf
 from spark.transaction_rows import Projection, Rows, table_of
 from tests.jepsen_like.play import Play
@@ -52,7 +53,7 @@ def test_key_that_no_worker_can_hold_is_a_doubt_of_its_run(
 
     whole = JUDGES["append"]
     entered = whole.enter  # type: ignore[attr-defined]
-    monkeypatch.setitem(JUDGES, "append", limited)  # type: ignore[arg-type]
+    monkeypatch.setitem(JUDGES, "append", limited)
     runs = {"large": appended("x", LARGE + 1).history, "other": stale(4)}
     found = runs_in_pieces(runs, 10)
     assert found["large"].outcome is Outcome.UNDECIDED
@@ -126,6 +127,20 @@ def test_run_with_too_many_ties_is_undecided_alone() -> None:
     assert found["crowded"].outcome is Outcome.UNDECIDED
     assert "more transactions share one moment" in found["crowded"].reason
     assert [each.rule for each in found["other"].findings] == ["G1c"]
+
+
+def test_span_that_no_worker_can_hold_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(rows: list[dict[str, Any]]) -> Dependencies:
+        if len(rows) > 10:
+            raise MemoryError
+        return graph(rows)
+
+    graph = transaction_cycles._graph
+    monkeypatch.setattr(transaction_cycles, "_graph", limited)
+    runs = {"large": stale(12), "other": stale(2)}
+    found = runs_in_pieces(runs, 100)
+    assert [each.rule for each in found["large"].findings] == ["G-single-realtime"]
+    assert found["other"].findings == judge(runs["other"]).findings
 
 
 def test_each_run_has_its_own_number_of_spans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,15 +204,14 @@ def test_registers_have_few_edges(
 def test_nodes_that_stand_for_writers_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Counter[Outcome]()
     for seed in range(60):
-        history = played("rw-register", Random(f"few {seed}"), 20, (0, 0.03, 0.2))
+        history = played("rw-register", Random(f"few {seed}"), 20, (0, 0.1, 0.3))
         history.header.options["isolation"] = COMPARED[seed % 2]  # type: ignore[index]
-        verdicts = []
+        outcomes = []
         for few in (0, 1_000):
             monkeypatch.setattr(rw_register, "FEW", few)
-            verdicts.append(judge(history))
-        one, other = ((each.outcome, {of.rule for of in each.findings}) for each in verdicts)
-        assert one == other, f"seed {seed}"
-        told[one[0]] += 1
+            outcomes.append(judge(history).outcome)
+        assert outcomes[0] is outcomes[1], f"seed {seed}"
+        told[outcomes[0]] += 1
     assert min(told[each] for each in (Outcome.VALID, Outcome.VIOLATED)) > 10
 
 
