@@ -44,6 +44,7 @@ _SPANS = 10_000  # of a run
 _IN_SPAN = 500_000  # rows, that one worker judges at once
 _UNSETTLED = "dependencies lead back in time too far to be followed in pieces"
 _CROWDED = "more transactions share one moment than a worker can hold"
+_UNNAMED = "there must be a cycle of transactions, and none was found"
 _NO_ORDER = "no order was found that explains all reads, nor a rule that is broken"
 Doubts = dict[str, str]  # by run
 
@@ -128,7 +129,10 @@ class Transactions(Generic[Frame]):
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
             for row in told:
                 if row["tag"] == "cycles":
-                    found[row["run"]].merge(unpacked(row["body"], Found))
+                    named = unpacked(row["body"], Found)
+                    found[row["run"]].merge(named)
+                    if not named.counts:
+                        doubts[row["run"]] = _UNNAMED
             large = sorted(spans[row["span"]] for row in told if row["tag"] == "large")
             spans = list(_smaller(large, self.in_span, doubts))
         return found

@@ -143,6 +143,13 @@ def test_span_that_no_worker_can_hold_is_large(monkeypatch: pytest.MonkeyPatch) 
     assert found["other"].findings == judge(runs["other"]).findings
 
 
+def test_span_without_a_cycle_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction_cycles, "cycle_findings", lambda *_, is_strict: iter(()))
+    found = in_pieces(stale(3), 3)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "none was found" in found.reason
+
+
 def test_each_run_has_its_own_number_of_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributed_transactions, "_SPANS", 1)
     play = Play(workload="append")
