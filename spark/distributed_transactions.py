@@ -16,6 +16,7 @@ across the border of two pieces; spans; and what was found.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Generic
 
 import pyarrow as pa
@@ -33,14 +34,17 @@ from spark.transaction_keys import OPERATIONS, KeyJudge, nodes_and_counts, split
 from spark.transaction_labels import Round
 from spark.transaction_rows import ROWS, KeyFindings, table_of, unpacked
 from spark.transaction_spans import Span, merged
+from spark.transaction_ties import TIES_MAX, find_tied_cycles
 
 __all__ = ["Transactions", "transactions_in_pieces"]
 
 _ROUNDS = 200
-_CARRIED = 2_000_000  # labels
-_SPANS = 10_000
+_CARRIED = 2_000_000  # labels of a run
+_SPANS = 10_000  # of a run
 _IN_SPAN = 500_000  # rows, that one worker judges at once
 _UNSETTLED = "dependencies lead back in time too far to be followed in pieces"
+_CROWDED = "more transactions share one moment than a worker can hold"
+_UNNAMED = "there must be a cycle of transactions, and none was found"
 _NO_ORDER = "no order was found that explains all reads, nor a rule that is broken"
 Doubts = dict[str, str]  # by run
 
@@ -61,6 +65,7 @@ class Transactions(Generic[Frame]):
     keys: KeyJudge
     moves: Moves[Frame]
     in_span: int
+    ties: int = TIES_MAX
 
     @property
     def is_strict(self) -> bool:
@@ -72,20 +77,23 @@ class Transactions(Generic[Frame]):
         split = move.mapped(operations, split_by_key(self.keys.workload), ROWS)
         by_key = move.kept(move.together(split, "run", "key"))
         findings = _by_run(move.collected(move.mapped(by_key, self.keys.judged, ROWS)))
-        confirmed = {run: frozenset(each.confirmed) for run, each in findings.items()}
+        judged = {run: each for run, each in findings.items() if not each.doubts}
+        confirmed = {run: frozenset(each.confirmed) for run, each in judged.items()}
         nodes = move.mapped(operations, nodes_and_counts(confirmed), ROWS)
         edges = move.mapped(by_key, self.keys.edges(confirmed), ROWS)
         graph = move.kept(move.in_order(move.both(nodes, edges), "run", "source_call"))
         counts = _counted(move.collected(move.tagged(graph, "count")))
-        doubts: Doubts = {}
+        told = self.moves.collected(move.tagged(graph, "doubt")).to_pylist()
+        doubts: Doubts = {row["run"]: row["body"].decode() for row in told}
         broken = self._cycles(move.tagged(graph, "node", "edge"), doubts)
-        told = {}
-        for run, each in findings.items():
+        verdicts = {}
+        for run, count in counts.items():
+            each = findings.get(run, KeyFindings())
             each.found.merge(broken.get(run, Found()))
-            told[run] = self._verdict(each, counts.get(run, 0), doubts.get(run))
+            verdicts[run] = self._verdict(each, count, doubts.get(run))
         if self.keys.workload == "rw-register":
-            self._doubt_registers(graph, told)
-        return told
+            self._doubt_registers(graph, verdicts)
+        return verdicts
 
     def _verdict(self, findings: KeyFindings, count: int, doubt: str | None) -> Verdict:
         if findings.doubts:
@@ -105,14 +113,15 @@ class Transactions(Generic[Frame]):
         if not valid:
             return
         guessed = self.moves.tagged(graph, "node", "edge", "guess")
-        for run in valid & self._contradicted(guessed):
-            told[run] = replace(Verdict.undecided(_NO_ORDER), counts=told[run].counts)
+        for run, doubt in self._contradicted(guessed).items():
+            if run in valid:
+                told[run] = replace(Verdict.undecided(doubt), counts=told[run].counts)
 
     def _cycles(self, graph: Frame, doubts: Doubts) -> dict[str, Found]:
         """What breaks a rule of cycles, by runs."""
         carried = self._settled(graph, doubts)
         found: dict[str, Found] = defaultdict(Found)
-        spans = _few(self._spans(graph, carried), doubts)
+        spans = _few(self._spans(graph, carried, doubts), doubts)
         while spans:
             judge = transaction_labels.select_spans(self._round(carried), spans)
             rows = self.moves.together(self.moves.mapped(graph, judge, ROWS), "run", "span")
@@ -120,42 +129,48 @@ class Transactions(Generic[Frame]):
             told = self.moves.collected(self.moves.mapped(rows, judge, ROWS)).to_pylist()
             for row in told:
                 if row["tag"] == "cycles":
-                    found[row["run"]].merge(unpacked(row["body"], Found))
+                    named = unpacked(row["body"], Found)
+                    found[row["run"]].merge(named)
+                    if not named.counts:
+                        doubts[row["run"]] = _UNNAMED
             large = sorted(spans[row["span"]] for row in told if row["tag"] == "large")
             spans = list(_smaller(large, self.in_span, doubts))
         return found
 
-    def _contradicted(self, graph: Frame) -> set[str]:
-        """Runs of which these edges lead around a cycle, or may."""
+    def _contradicted(self, graph: Frame) -> Doubts:
+        """Of runs of which these edges lead around a cycle, or may."""
         doubts: Doubts = {}
-        spans = self._spans(graph, self._settled(graph, doubts))
-        return {*doubts, *(each.run for each in spans)}
+        spans = self._spans(graph, self._settled(graph, doubts), doubts)
+        return {**doubts, **dict.fromkeys((each.run for each in spans), _NO_ORDER)}
 
     def _settled(self, graph: Frame, doubts: Doubts) -> pa.Table:
         """The labels that are carried from piece to piece."""
         carried = _Carried()
+        unsettled: set[str] = set()
         for _ in range(_ROUNDS):
             judge = transaction_labels.labels_to_carry(self._round(carried.table()))
             rows = self.moves.collected(self.moves.mapped(graph, judge, ROWS)).to_pylist()
-            rising = carried.update(row for row in rows if row["run"] not in doubts)
-            deep = {row["run"] for row in rows if row["tag"] == "deep"}
-            doubts.update(dict.fromkeys(deep, _UNSETTLED))
-            if not rising or len(carried.labels) > _CARRIED:
+            rising = carried.update(row for row in rows if row["run"] not in unsettled)
+            unsettled |= {row["run"] for row in rows if row["tag"] == "deep"}
+            unsettled |= {run for run in rising if len(carried.labels[run]) > _CARRIED}
+            if not rising - unsettled:
                 break
-        doubts.update(dict.fromkeys(rising, _UNSETTLED))
+        doubts.update(dict.fromkeys(unsettled | rising, _UNSETTLED))
         return carried.table()
 
     def _round(self, carried: pa.Table) -> Round:
         return Round(carried=carried, is_strict=self.is_strict, mb=self.keys.mb)
 
-    def _spans(self, graph: Frame, carried: pa.Table) -> list[Span]:
+    def _spans(self, graph: Frame, carried: pa.Table, doubts: Doubts) -> list[Span]:
         move = self.moves
         judge = transaction_labels.find_ties_and_late(self._round(carried))
         found = move.kept(move.mapped(graph, judge, ROWS))
         ties = move.together(move.tagged(found, "tie"), "run", "label")
-        tied = move.mapped(ties, transaction_labels.find_tied_cycles(self.keys.mb), ROWS)
+        tied = move.mapped(ties, find_tied_cycles(self.keys.mb, self.ties), ROWS)
         rows = move.collected(move.both(move.tagged(found, "span"), tied)).to_pylist()
-        return merged([Span(*(row[each] for each in Span._fields)) for row in rows])
+        doubts.update({row["run"]: _CROWDED for row in rows if row["tag"] == "crowded"})
+        spans = [row for row in rows if row["tag"] == "span"]
+        return merged([Span(*(row[each] for each in Span._fields)) for row in spans])
 
 
 def _by_run(rows: pa.Table) -> dict[str, KeyFindings]:
@@ -178,32 +193,38 @@ def _counted(rows: pa.Table) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """The highest labels that pieces have told, by run and node."""
+    """The highest labels that pieces have told, by run and then by node."""
 
-    labels: dict[tuple[str, int], int] = field(default_factory=dict)
+    labels: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def update(self, rows: Iterable[Mapping[str, Any]]) -> set[str]:
         """Returns the runs in which a label rose: none, when all have come to rest."""
         rising = set()
         for row in rows:
-            node, label = (row["run"], row["target"]), row["label"]
-            if row["tag"] == "label" and (node not in self.labels or label > self.labels[node]):
-                self.labels[node] = label
+            of_run, node, label = self.labels[row["run"]], row["target"], row["label"]
+            if row["tag"] == "label" and (node not in of_run or label > of_run[node]):
+                of_run[node] = label
                 rising.add(row["run"])
         return rising
 
     def table(self) -> pa.Table:
         return table_of(
             {"tag": "label", "run": run, "target": target, "label": label}
-            for (run, target), label in self.labels.items()
+            for run, of_run in self.labels.items()
+            for target, label in of_run.items()
         )
 
 
 def _few(spans: Sequence[Span], doubts: Doubts) -> list[Span]:
-    """Keep the first 10,000; a run that has more is undecided unless these show a violation."""
-    for each in spans[_SPANS:]:
-        doubts[each.run] = f"more than {_SPANS:,} stretches of time may have a cycle"
-    return list(spans[:_SPANS])
+    """Keep the first 10,000 of each run. One that has more is undecided, unless these show a
+    violation."""
+    kept: list[Span] = []
+    for run, of_run in groupby(spans, lambda each: each.run):
+        mine = list(of_run)
+        kept += mine[:_SPANS]
+        if len(mine) > _SPANS:
+            doubts[run] = f"more than {_SPANS:,} stretches of time may have a cycle"
+    return kept
 
 
 def _smaller(large: Sequence[Span], most: int, doubts: Doubts) -> Iterator[Span]:

@@ -54,6 +54,7 @@ class RecordedEdges:
     first: tuple[int, int]  # as of a `Key`
     serials: Iterator[int] = field(default_factory=count)
     edges: list[tuple[int, int, Edge, tuple[str, str]]] = field(default_factory=list)
+    begins: dict[int, int] = field(default_factory=dict)  # of nodes: the first transaction behind
 
     def node(self) -> int:
         call, place = self.first
@@ -65,12 +66,11 @@ class RecordedEdges:
     def add(self, source: int, target: int, kind: Edge, what: tuple[str, str] = ("", "")) -> None:
         if source != target:
             self.edges.append((source, target, kind, what))
+        if source < 0 <= target:
+            self.begins[source] = min(target, self.begins.get(source, target))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        begins: dict[int, int] = {}
-        for source, target, _, _ in self.edges:
-            if source < 0 <= target:
-                begins[source] = min(target, begins.get(source, target))
+        begins = self.begins
         call, place = self.first
         for order, (source, target, kind, what) in enumerate(self.edges):
             if target < 0 and target not in begins:
@@ -172,8 +172,8 @@ def _beyond_numbers(writes: Writes, first: tuple[int, int], *, writers: int) -> 
         if first[1] >= STEPS_MAX:
             step = f"step {first[1] + 1:,} of a transaction, beyond the {STEPS_MAX:,} of pieces"
             return f"{key!r} was first written by {step}"
-        if writers > NODES_MAX:
-            return f"{key!r} was written by more than {NODES_MAX:,} transactions"
+        if writers >= NODES_MAX:
+            return f"{key!r} was written by {NODES_MAX:,} transactions or more"
     return None
 
 

@@ -6,6 +6,7 @@ cycles are found in it as in all of the history, in the same order.
 
 from collections.abc import Iterator
 from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
 from spark.judging import Batches, limited_memory
 from spark.pieces import Mapped
-from spark.transaction_rows import packed, table_of, unpacked
+from spark.transaction_rows import Rows, packed, table_of, unpacked
 
 __all__ = ["cycles"]
 
@@ -23,22 +24,28 @@ Row = dict[str, Any]
 
 
 def cycles(mb: int, rows_max: int, *, is_strict: bool) -> Mapped:
-    """Pieces are sorted by run and span; one of more than `rows_max` rows is large."""
+    """Pieces are sorted by run and span. One is large if it has more than `rows_max` rows, or a
+    worker cannot hold it."""
 
     def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in batch.to_pylist())
         with limited_memory(mb):
-            for (run, span), mine in groupby(rows, lambda row: (row["run"], row["span"])):
-                some = list(islice(mine, rows_max + 1))
-                of = {"run": run, "span": span}
-                if len(some) > rows_max:
-                    told = {**of, "tag": "large"}
-                else:
-                    found = Found.of(cycle_findings(_graph(some), is_strict=is_strict))
-                    told = {**of, "tag": "cycles", "body": packed(found)}
-                yield from table_of([told]).to_batches()
+            for run, of_run in groupby(Rows(batches), itemgetter("run")):
+                for span, mine in groupby(of_run, itemgetter("span")):
+                    told = _told(mine, rows_max, is_strict=is_strict)
+                    yield from table_of([{"run": run, "span": span, **told}]).to_batches()
 
     return judge
+
+
+def _told(rows: Iterator[Row], rows_max: int, *, is_strict: bool) -> Row:
+    try:
+        some = list(islice(rows, rows_max + 1))
+        if len(some) <= rows_max:
+            found = Found.of(cycle_findings(_graph(some), is_strict=is_strict))
+            return {"tag": "cycles", "body": packed(found)}
+    except MemoryError:
+        pass
+    return {"tag": "large"}
 
 
 def _graph(rows: list[Row]) -> Dependencies:

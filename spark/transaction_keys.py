@@ -6,7 +6,7 @@
 
 Each key is judged alone. Anomalies that need several keys are cycles, found from the edges. All of
 a key must fit into one worker. Which of the transactions that are not acknowledged took place is
-known when all keys were key.
+known when all keys were judged. Of a run in which a key cannot be judged nothing more is asked.
 """
 
 from collections import Counter
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from spark.columns import operation_of
 from spark.judging import Batches, limited_memory
 from spark.one_key import JUDGES, RecordedEdges
 from spark.pieces import Mapped
-from spark.transaction_rows import KeyFindings, Projection, packed, table_of, unpacked
+from spark.transaction_rows import KeyFindings, Projection, Rows, packed, table_of, unpacked
 
 __all__ = ["OPERATIONS", "KeyJudge", "nodes_and_counts", "split_by_key"]
 
@@ -36,7 +37,7 @@ OPERATIONS = [
 ]
 
 Row = dict[str, Any]
-Confirmed = Mapping[str, AbstractSet[int]]  # calls of what was not acknowledged, by run
+Confirmed = Mapping[str, AbstractSet[int]]  # calls of what was not acknowledged; runs to judge
 _IN_BATCH = 10_000
 
 
@@ -53,7 +54,8 @@ def nodes_and_counts(confirmed: Confirmed) -> Mapped:
 
 
 def _is_there(row: Row, confirmed: Confirmed) -> bool:
-    return row["kind"] == Kind.OK.value or row["call"] in confirmed.get(row["run"], ())
+    calls = confirmed.get(row["run"])
+    return calls is not None and (row["kind"] == Kind.OK.value or row["call"] in calls)
 
 
 def _counts(rows: Iterable[Row]) -> Iterator[Row]:
@@ -128,11 +130,10 @@ class KeyJudge:
 
     def judged(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """What is wrong, one row a run."""
-        rows = (row for batch in batches for row in batch.to_pylist())
         with limited_memory(self.mb):
-            for run, of_run in groupby(rows, lambda row: row["run"]):
+            for run, of_run in groupby(Rows(batches), itemgetter("run")):
                 findings = KeyFindings()
-                for name, of_key in groupby(of_run, lambda row: row["key"]):
+                for name, of_key in groupby(of_run, itemgetter("key")):
                     self._judge_key(name, of_key, findings)
                 yield from _batches([{"tag": "keys", "run": run, "body": packed(findings)}])
 
@@ -148,33 +149,47 @@ class KeyJudge:
             findings.found.add(key.findings)
             findings.lost_updates.add(key.lost_updates())
         except MemoryError:
-            findings.doubts.append(f"key {name} alone needs more than the {self.mb} MB of a worker")
+            findings.doubts.append(self._too_large(name))
             return
         findings.reads += key.reads
         findings.confirmed += [
             each.operation.call for each in key.seen() if each.operation.kind is not Kind.OK
         ]
 
+    def _too_large(self, name: str) -> str:
+        return f"key {name} alone needs more than the {self.mb} MB of a worker"
+
     def edges(self, confirmed: Confirmed) -> Mapped:
         """Of those that have taken place; and, of registers, in what order they may have."""
 
         def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
-            rows = (row for batch in batches for row in batch.to_pylist())
-            keys = groupby(rows, lambda row: (row["run"], row["key"]))
             with limited_memory(self.mb):
                 yield from _batches(
-                    edge
-                    for (run, key), mine in keys
-                    if key is not None
-                    for edge in self._edges(run, mine, confirmed.get(run, frozenset()))
+                    {"run": run, **edge}
+                    for run, of_run in groupby(Rows(batches), itemgetter("run"))
+                    if run in confirmed
+                    for name, of_key in groupby(of_run, itemgetter("key"))
+                    for edge in self._edges(name, of_key, confirmed[run])
                 )
 
         return judge
 
-    def _edges(self, run: str, rows: Iterable[Row], confirmed: AbstractSet[int]) -> Iterator[Row]:
-        key = JUDGES[self.workload](_projections_of(rows))
-        if key.doubt is not None:
+    def _edges(self, name: str, rows: Iterable[Row], confirmed: AbstractSet[int]) -> Iterator[Row]:
+        try:
+            recorded, guesses = self._recorded(rows, confirmed)
+        except MemoryError:
+            yield {"tag": "doubt", "source_call": 0, "body": self._too_large(name).encode()}
             return
+        for row in recorded.rows():
+            yield {"tag": "edge", **row}
+        for one, other in guesses:
+            at = {"source": one, "source_call": one, "target": other, "target_call": other}
+            yield {"tag": "guess", **at}
+
+    def _recorded(
+        self, rows: Iterable[Row], confirmed: AbstractSet[int]
+    ) -> tuple[RecordedEdges, list[tuple[int, int]]]:
+        key = JUDGES[self.workload](_projections_of(rows))
         node_of = {
             each: each.operation.call
             for each in key.transactions
@@ -182,11 +197,7 @@ class KeyJudge:
         }
         recorded = RecordedEdges(key.first)
         key.enter(recorded, node_of, is_strict=self.level == STRICT)
-        for row in recorded.rows():
-            yield {"tag": "edge", "run": run, **row}
-        for one, other in key.likely(node_of):
-            at = {"source": one, "source_call": one, "target": other, "target_call": other}
-            yield {"tag": "guess", "run": run, **at}
+        return recorded, list(key.likely(node_of))
 
 
 def _projections_of(rows: Iterable[Row]) -> list[Projection]:

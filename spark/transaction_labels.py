@@ -5,7 +5,7 @@ included. T passes on min(label(T), ret(T)) where real time counts, else label(T
 least with label(T) ≥ call(T) and, for an edge A→B, label(B) ≥ what A passes on.
 
 1. A cycle without a late node: labels cannot fall along it, so all are equal. Edges between nodes
-   of one label, the *ties*, are few and close together.
+   of one label, the *ties*, are looked at together: see `transaction_ties`.
 2. T is *late* if ret(T) < label(T): some U with a path to T began after T had ended, so real time
    closes the cycle U→…→T→U.
 3. So a cycle has one label, or passes late nodes. Labels fall only there, by ret(T)..label(T); the
@@ -30,7 +30,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jepsen_like.checkers.dependency_graph import Graph
 from jepsen_like.checkers.operations import NEVER
 from jepsen_like.checkers.pairing import Column, Mask
 from spark.columns import numbers
@@ -40,7 +39,6 @@ from spark.transaction_spans import Span, merged, span_at, span_rows
 
 __all__ = [
     "Round",
-    "find_tied_cycles",
     "find_ties_and_late",
     "labels_to_carry",
     "select_spans",
@@ -207,22 +205,6 @@ def find_ties_and_late(round_: Round) -> Mapped:
         return pa.concat_tables([tied, span_rows(run, spans)])
 
     return _by_run(round_, judge)
-
-
-def find_tied_cycles(mb: int) -> Mapped:
-    """Spans of one label, with a cycle of ties. Pieces have all ties of a label."""
-
-    def judge_all(rows: pa.Table) -> Iterator[pa.Table]:
-        for run in pc.unique(rows.column("run")).to_pylist():
-            ties = rows.filter(pc.equal(rows.column("run"), run))
-            ends = np.concatenate([numbers(ties, "source"), numbers(ties, "target")])
-            at = np.unique(ends, return_inverse=True)[1]
-            graph = Graph(source=at[: len(ties)], target=at[len(ties) :])
-            label = numbers(ties, "label")
-            labels = sorted({int(label[each[0]]) for each in graph.components()})
-            yield span_rows(run, [Span(run, each, each) for each in labels])
-
-    return whole(judge_all, mb)
 
 
 def select_spans(round_: Round, spans: Sequence[Span]) -> Mapped:

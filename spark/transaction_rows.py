@@ -8,8 +8,10 @@ node        a transaction that has taken place: `source`; `body` is it, without 
 edge        `source` came before `target`; `body` are the words for it
 guess       `source` may have come before `target`
 count       transactions of a run: so many, in `count`
+doubt       why not all edges of a run are known: `body`, in UTF-8
 label       of `target`, as another piece knows it
 deep        a run: its labels do not come to rest within a piece
+crowded     a run: it has more ties than a worker can hold
 tie         an edge whose ends have one `label`; of a target in another piece that is a lower bound
 span        the time from `begin` to `end`, in which there may be a cycle
 cycles      what was found in a span: `body` is a `Found`
@@ -21,7 +23,7 @@ transaction behind it. `ret` is of a node; null: it never ended. Edges are in th
 `key_order` and `edge_order`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +33,16 @@ import pyarrow as pa
 from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
 
-__all__ = ["ROWS", "KeyFindings", "Projection", "from_columns", "packed", "table_of", "unpacked"]
+__all__ = [
+    "ROWS",
+    "KeyFindings",
+    "Projection",
+    "Rows",
+    "from_columns",
+    "packed",
+    "table_of",
+    "unpacked",
+]
 
 _TEXTS = ("tag", "run", "key")
 _NUMBERS = (
@@ -71,6 +82,41 @@ class KeyFindings:
         self.reads += other.reads
         self.confirmed += other.confirmed
         self.doubts += other.doubts
+
+
+class Rows:
+    """Those of batches, one by one. After a MemoryError it goes on where it was, or raises again:
+    a generator would end, as if there were no more."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self._batch: pa.RecordBatch | None = None  # the next one
+        self._left: Iterator[dict[str, Any]] = iter(())
+        self._is_whole = True
+
+    def __iter__(self) -> "Rows":
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        while True:
+            for row in self._left:
+                return row
+            if self._batch is None:
+                self._batch = self._next_batch()
+            self._left = iter(self._batch.to_pylist())
+            self._batch = None
+
+    def _next_batch(self) -> pa.RecordBatch:
+        if not self._is_whole:
+            raise MemoryError
+        self._is_whole = False
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._is_whole = True
+            raise
+        self._is_whole = True
+        return batch
 
 
 def packed(body: Any) -> bytes:

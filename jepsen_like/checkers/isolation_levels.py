@@ -34,9 +34,9 @@ _HIDDEN = "anomalies that this level allows were found, and may hide forbidden o
 def level_of(options: Mapping[str, Value]) -> str:
     """Raises `MalformedHistory` if the promise is none that is known."""
     level = options.get(ISOLATION, STRICT)
-    if level not in LEVELS:
+    if not isinstance(level, str) or level not in LEVELS:
         raise MalformedHistory(f"isolation {level!r:.60}: known are {', '.join(LEVELS)}")
-    return str(level)
+    return level
 
 
 @dataclass(slots=True)

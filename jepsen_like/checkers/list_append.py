@@ -201,7 +201,7 @@ class _Key:
     depends: Edges
     key: Hashable
     by: Mapping[Hashable, int]  # who appended, by element
-    later: Sequence[int]  # who appended what is in no list
+    later: Mapping[int, None]  # who appended what is in no list, in their order
     end: int  # a node before all of these
 
     @classmethod
@@ -216,7 +216,7 @@ class _Key:
         by = {
             each: number[write.by] for each, write in writes.of[key].items() if write.by in number
         }
-        later = sorted({by[each] for each in by.keys() - set(longest)})
+        later = dict.fromkeys(sorted({by[each] for each in by.keys() - set(longest)}))
         end = depends.node()
         for each in later:
             depends.add(end, each, Edge.ON)

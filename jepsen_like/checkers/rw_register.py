@@ -27,6 +27,7 @@ from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, compose
 from jepsen_like.histories.history import Kind, Value
 
 __all__ = [
+    "FEW",
     "Node",
     "RegisterKey",
     "check_rw_registers",
@@ -36,6 +37,7 @@ __all__ = [
     "seen_by",
 ]
 
+FEW = 16  # of which each has an edge of its own; beyond that, a node stands for them
 _Values = dict[Hashable, Hashable]  # by key
 
 
@@ -155,19 +157,34 @@ class RegisterKey:
                     depends.add(writer, number[reader.by], Edge.WW, what)
 
     def _write_over(self, depends: Edges, number: Mapping[Transaction, int]) -> None:
-        """Who read what somebody has read, and written over, came before that."""
+        """Who read what somebody has read, and written over, came before that.
+
+        Nothing at all is before every write: if many have read that, and many write, those who
+        only read lead to a node that stands before all writers.
+        """
         for value, readers in self.readers.items():
             what = f"read {value!r} of {self.key!r}, which", "wrote over"
-            for writer in self.writers if value is None else readers:
-                if self.key in writer.writes:
-                    for reader in readers:
-                        depends.add(number[reader.by], number[writer.by], Edge.RW, what)
+            writers = self.writers
+            if value is not None:
+                writers = [each for each in readers if self.key in each.writes]
+            elif min(len(readers), len(writers)) > FEW:
+                first = depends.node()
+                for writer in writers:
+                    depends.add(first, number[writer.by], Edge.ON)
+                for reader in readers:
+                    if self.key not in reader.writes:
+                        depends.add(number[reader.by], first, Edge.RW, what)
+                readers = [each for each in readers if self.key in each.writes]
+            for writer in writers:
+                for reader in readers:
+                    depends.add(number[reader.by], number[writer.by], Edge.RW, what)
 
     def _in_time(self, depends: Edges, number: Mapping[Transaction, int], writes: Writes) -> None:
         """Who read a version came before all who began to write when its writer had ended.
 
         These stand in a row, each behind a node of its own that leads on to the next: so a reader
-        has one edge, to the first of them.
+        has one edge, to the first of them. One that stands in the row itself has one to each of
+        those before it, which can only be open together with it, and one to the first behind it.
         """
         row = sorted(self.writers, key=lambda each: each.by.operation.call)
         calls = [each.by.operation.call for each in row]
@@ -184,11 +201,13 @@ class RegisterKey:
             first = bisect_right(calls, write.by.operation.ret)
             what = f"read {value!r} of {self.key!r}, after which", "wrote later"
             for reader in readers:
-                if places.get(reader.by, -1) >= first:  # not through nodes that lead back to it
-                    for other in row[first:]:
-                        depends.add(number[reader.by], number[other.by], Edge.RW, what)
-                elif first < len(row):
-                    depends.add(number[reader.by], entries[first], Edge.RW, what)
+                behind = first  # the first that is reached through the row
+                if (own := places.get(reader.by, -1)) >= first:
+                    behind = len(row) if len(row) - first <= FEW else own + 1
+                for other in row[first:behind]:
+                    depends.add(number[reader.by], number[other.by], Edge.RW, what)
+                if behind < len(row):
+                    depends.add(number[reader.by], entries[behind], Edge.RW, what)
 
 
 def keys_of(nodes: Iterable[Node]) -> dict[Hashable, RegisterKey]:

@@ -1,16 +1,20 @@
 """Transactions of reads and writes: each rule is planted, named, and forbidden where it must be."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
 
 import pytest
 
-from jepsen_like.checkers import judge
+from jepsen_like.checkers import judge, rw_register
+from jepsen_like.checkers.isolation import Dependencies
 from jepsen_like.checkers.isolation_levels import LEVELS
 from jepsen_like.checkers.micro_operations import WRITE_OF
 from jepsen_like.checkers.verdict import Outcome, Verdict
 from jepsen_like.histories.history import Kind, MalformedHistory, Value
 from tests.agreement.transactions import LEVELS as COMPARED
-from tests.agreement.transactions import transactions_compared
+from tests.agreement.transactions import played, transactions_compared
 from tests.jepsen_like.play import Play
 
 HISTORIES = 150
@@ -169,6 +173,48 @@ def test_registers_of_transactions_are_read_stale() -> None:
     assert finding.ops == (2, 3, 4, 5)
 
 
+def read_and_written_over(play: Play, count: int) -> None:
+    for value in range(count):
+        after(play, [["r", "x", value - 1 if value else None], ["w", "x", value]])
+
+
+def read_before_it_is_written(play: Play, count: int) -> None:
+    after(play, *[[["r", "x", None]]] * count)
+    after(play, *[[["w", "x", value]] for value in range(count)])
+
+
+@pytest.mark.parametrize("plant", [read_and_written_over, read_before_it_is_written])
+def test_registers_have_few_edges(
+    plant: Callable[[Play, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges: list[int] = []
+    add = Dependencies.add
+
+    def counted(depends: Dependencies, source: int, target: int, *what: Any) -> None:
+        edges.append(source)
+        add(depends, source, target, *what)
+
+    monkeypatch.setattr(Dependencies, "add", counted)
+    play = Play(workload="rw-register")
+    plant(play, 100)
+    assert judge(play.history).outcome is Outcome.VALID
+    assert len(edges) < 1_000
+
+
+def test_nodes_that_stand_for_writers_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Counter[Outcome]()
+    for seed in range(60):
+        history = played("rw-register", Random(f"few {seed}"), 20, (0, 0.1, 0.3))
+        history.header.options["isolation"] = COMPARED[seed % 2]  # type: ignore[index]
+        outcomes = []
+        for few in (0, 1_000):
+            monkeypatch.setattr(rw_register, "FEW", few)
+            outcomes.append(judge(history).outcome)
+        assert outcomes[0] is outcomes[1], f"seed {seed}"
+        told[outcomes[0]] += 1
+    assert min(told[each] for each in (Outcome.VALID, Outcome.VIOLATED)) > 10
+
+
 def test_what_nobody_can_tell_apart_is_undecided() -> None:
     for workload, write in WRITE_OF.items():
         play = Play(workload=workload)
@@ -181,6 +227,9 @@ def test_what_nobody_can_tell_apart_is_undecided() -> None:
 def test_a_level_that_is_none_is_named_with_those_that_are() -> None:
     with pytest.raises(MalformedHistory, match="'snapshot': known are read-committed, "):
         judged(read_skew, "snapshot")
+    play = Play(workload="append", options={"isolation": ["x"]})
+    with pytest.raises(MalformedHistory, match="known are read-committed, "):
+        judge(play.history)
 
 
 @pytest.mark.parametrize(
