@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-RUNS = 30
+RUNS = 30  # of the one test here that `make test` runs on a Spark; `make extra` has the rest
 
 
 def test_many_runs_are_judged_as_each_of_them_without_spark(
@@ -45,6 +45,7 @@ def test_many_runs_are_judged_as_each_of_them_without_spark(
     assert not plans[0].distributed
 
 
+@pytest.mark.extra
 def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
     assert same(verdict) == same(judged_alone(histories))
 
 
+@pytest.mark.extra
 def test_history_that_makes_no_sense_hides_no_other(spark: "SparkSession", tmp_path: Path) -> None:
     senseless, right, wrong = (Play(workload="register") for _ in range(3))
     senseless.did(0, "write", 7, 7)
@@ -74,6 +76,7 @@ def test_history_that_makes_no_sense_hides_no_other(spark: "SparkSession", tmp_p
     assert "no: it makes no sense: operation 0: not what a write of a" in verdict.reason
 
 
+@pytest.mark.extra
 def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_path: Path) -> None:
     silent, shown = Play(), Play()
     silent.invoke(0, "send", [["send", "chaos-0", 1]])
@@ -89,6 +92,7 @@ def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_pa
     assert verdict.reason == "silent: no operation that is judged was ok, which shows nothing"
 
 
+@pytest.mark.extra
 def test_object_that_needs_too_much_memory_is_undecided(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -107,6 +111,7 @@ def one_run(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
+@pytest.mark.extra
 def test_damaged_table_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> None:
     table = one_run(tmp_path)
     content = table.read_bytes()
@@ -115,6 +120,7 @@ def test_damaged_table_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> N
         check(spark, [table], SETTINGS)
 
 
+@pytest.mark.extra
 def test_worker_that_does_not_see_a_table_is_named(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +132,7 @@ def test_worker_that_does_not_see_a_table_is_named(
         check(spark, [table], SETTINGS)
 
 
+@pytest.mark.extra
 def test_session_of_the_process_is_used_and_goes_on_and_no_second_one_is_started(
     spark: "SparkSession",
 ) -> None:

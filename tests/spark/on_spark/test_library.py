@@ -9,7 +9,7 @@ from tests.spark.judged_tables import OnAnySession
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
 
 class TestOnClassicSession(OnAnySession):

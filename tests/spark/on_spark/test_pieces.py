@@ -58,6 +58,7 @@ def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
     assert broken(verdict) == broken(expected)
 
 
+@pytest.mark.extra
 def test_findings_between_two_pieces_are_found(spark: "SparkSession", tmp_path: Path) -> None:
     """In pieces of about three rows. All other rules, without Spark: see `test_small_pieces`."""
     histories = {}
