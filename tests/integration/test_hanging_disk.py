@@ -72,7 +72,7 @@ def hang_twice(cluster: LocalCluster, puts: Puts) -> tuple[float, int]:
     wait(lambda: role(cluster, first) == "follower" and time.monotonic() > end, "it follows")
     puts.go_on()
     stops = [float(line.split(STOPPED)[1].split()[0]) for line in lines_with(first, STOPPED)]
-    # As the node measured them: the sleep, and what it took to wake up. A busy disk may stop it, too.
+    # As the node measured them: the sleep, and what it took to wake up. A busy disk stops it, too.
     (stop_ms,) = (stop for stop in stops if stop >= HANG_SECONDS * 1000)
     assert stop_ms < HANG_SECONDS * 1000 + 500
     return elected, splits
