@@ -19,7 +19,7 @@ from tests.jepsen_like.play import Play
 from tests.spark.transactions_here import in_pieces
 
 RANDOM = 16
-RANDOM_LATE = 10
+RANDOM_LATE = 8
 LONG = 30  # transactions
 LIES = (0, 0.01, 0.03, 0.1)  # of long histories
 Row = tuple[Outcome, Outcome]

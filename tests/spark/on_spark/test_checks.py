@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-RUNS = 30  # of the one test here that `make test` runs on a Spark; `make extra` has the rest
+RUNS = 12  # of the one test here that `make test` runs on a Spark; `make extra` has the rest
 
 
 def test_many_runs_are_judged_as_each_of_them_without_spark(
