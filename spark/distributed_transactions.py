@@ -107,8 +107,8 @@ class Transactions(Generic[Frame]):
         return verdict
 
     def _doubt_registers(self, graph: Frame, told: dict[str, Verdict]) -> None:
-        """Of runs in which nothing is wrong, those whose likely order contradicts what is certain
-        become undecided."""
+        """A run in which nothing is wrong becomes undecided if its likely order contradicts what is
+        certain."""
         valid = {run for run, each in told.items() if each.outcome is Outcome.VALID}
         if not valid:
             return
@@ -138,7 +138,7 @@ class Transactions(Generic[Frame]):
         return found
 
     def _contradicted(self, graph: Frame) -> Doubts:
-        """Of runs of which these edges lead around a cycle, or may."""
+        """The runs whose edges lead around a cycle, or may, each with its reason."""
         doubts: Doubts = {}
         spans = self._spans(graph, self._settled(graph, doubts), doubts)
         return {**doubts, **dict.fromkeys((each.run for each in spans), _NO_ORDER)}

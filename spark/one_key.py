@@ -33,7 +33,7 @@ class Key(Protocol):
     reads: int
 
     def seen(self) -> Iterable[Transaction]:
-        """Of which a value is read."""
+        """The transactions of which a value is read."""
 
     def lost_updates(self) -> Iterator[Finding]: ...
 

@@ -160,7 +160,7 @@ class KeyJudge:
         return f"key {name} alone needs more than the {self.mb} MB of a worker"
 
     def edges(self, confirmed: Confirmed) -> Mapped:
-        """Of those that have taken place; and, of registers, in what order they may have."""
+        """Edges between those that have taken place, and a register's guessed ones."""
 
         def judge(batches: Batches) -> Iterator[pa.RecordBatch]:
             with limited_memory(self.mb):

@@ -117,7 +117,7 @@ class _Piece:
 
     @property
     def passed_on(self) -> Column:
-        """Of each row, by its source."""
+        """What the source of each row passes on."""
         passed_on: Column = np.minimum(self.label, self.ret)[self.source_at]
         return passed_on
 

@@ -89,7 +89,7 @@ class Dependencies:
             self.edges.append(_Dependency(source, target, kind, what))
 
     def cycles(self, *, is_strict: bool) -> Iterator[tuple[str, list[_Dependency]]]:
-        """Of each component one for each name that has one, with the weakest orders that do."""
+        """Yields a cycle of each name from each component, by the weakest orders that make one."""
         orders = ((), (Edge.PROCESS,), (Edge.REALTIME,)) if is_strict else ((),)
         for order in orders:
             yield from self._through((Edge.WW, *order), Edge.WW)

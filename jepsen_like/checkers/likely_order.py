@@ -56,7 +56,7 @@ def _block(of: RegisterKey, root: Node, overwriter: dict[Hashable, Node]) -> lis
 
 
 def _begin(of: RegisterKey, block: list[Node]) -> int:
-    """Of the zone; what was written over nothing is first."""
+    """Returns the moment at which its zone begins; -1 for what was written over nothing."""
     if block[0].reads.get(of.key, _NOTHING) is None:
         return -1
     operations = [writer.by.operation for writer in block]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from broker.partition.isr import Committed, PendingExpand, PendingShrink
-from broker.partition.partition import LeaderOf
+from broker.partition.partition import LeaderOf, Partition
 from controller.zk.zk_controller_config import Authorizer
 from controller.zk.zk_metadata import state_path
 from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
@@ -99,9 +99,9 @@ def test_shrink_does_not_count_before_the_command_that_confirms_it(cluster: ZkCl
     assert led.open_log.high_watermark == stuck, "it waits for whom it cannot leave out yet"
 
 
-def test_request_that_is_held_comes_too_late_once_its_repetition_was_refused(
-    cluster: ZkCluster,
-) -> None:
+def waiting_to_join(cluster: ZkCluster) -> tuple[int, int, Partition]:
+    """A leader, a replica that has come back, and the leader's partition: it wants that one in the
+    ISR, and the controller hears nothing of it."""
     admin = Administrator(cluster)
     controller = cluster.active_controller
     assert controller is not None
@@ -116,8 +116,17 @@ def test_request_that_is_held_comes_too_late_once_its_repetition_was_refused(
     cluster.network.takes = lambda message: isinstance(message.body, AlterIsrRequest)
     cluster.restart(back)
     cluster.run_until(lambda: isinstance(led.led.isr, PendingExpand))
+    return leader, back, led
+
+
+def test_request_that_is_held_comes_too_late_once_its_repetition_was_refused(
+    cluster: ZkCluster,
+) -> None:
+    leader, back, led = waiting_to_join(cluster)
     named = led.led.partition_epoch
     cluster.crash(back)
+    controller = cluster.active_controller
+    assert controller is not None
     context = cluster.nodes[controller].controller.context
     assert context is not None
     cluster.run_until(lambda: back not in context.live)
@@ -127,20 +136,8 @@ def test_request_that_is_held_comes_too_late_once_its_repetition_was_refused(
 
 
 def test_expansion_counts_at_once_though_no_command_confirms_it(cluster: ZkCluster) -> None:
-    admin, client = Administrator(cluster), Producer(cluster)
-    controller = cluster.active_controller
-    assert controller is not None
-    leader, back = (each for each in (1, 2, 3) if each != controller)
-    admin.create_topic("t", {0: (leader, back)})
-    cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
-    cluster.crash(back)
-    cluster.run_until(lambda: (state_of(cluster, admin, of("t")) or ALONE).isr == (leader,))
-    cluster.run(500)
-    led = replica(cluster, leader, of("t"))
-    assert led is not None
-    cluster.network.takes = lambda message: isinstance(message.body, AlterIsrRequest)
-    cluster.restart(back)
-    cluster.run_until(lambda: isinstance(led.led.isr, PendingExpand))
+    client = Producer(cluster)
+    leader, back, led = waiting_to_join(cluster)
     cluster.network.takes = lambda message: (
         isinstance(message.body, AlterIsrRequest) or message.source == back
     )
@@ -190,6 +187,8 @@ def test_leader_that_may_not_act_for_the_cluster_keeps_its_isr(cluster: ZkCluste
     admin.create_topic("t", {0: (leader, slow)})
     cluster.run_until(lambda: leaders(cluster, of("t")) == [leader])
     cluster.run(500)
+    controller = cluster.active_controller
+    assert controller is not None
     context = cluster.nodes[controller].controller.context
     assert context is not None
     context.config = replace(

@@ -27,8 +27,8 @@ def replicas_of(stage: DirectedZooKeeper) -> tuple[int, ...]:
     return topic_of(stage).partitions[0]
 
 
-def test_expansion_that_begins_anew_goes_on() -> None:
-    """The connection breaks when the new assignment is written: the event is taken up again."""
+def moved_though_it_hangs_up(at: Callable[[Operation], bool]) -> None:
+    """A partition moves, and the controller's connection breaks twice when it asks for this."""
     stage = DirectedZooKeeper(Production(), design="zk-redesign", brokers=4)
     controller = stage.controller
     a, b, c = stage.others(controller)
@@ -36,8 +36,7 @@ def test_expansion_that_begins_anew_goes_on() -> None:
     broken: list[Operation] = []
 
     def look(node: int, operation: Operation) -> None:
-        writes = isinstance(operation, SetData) and operation.path == paths.topic(TOPIC)
-        if writes and node == controller and len(broken) < 2:
+        if node == controller and len(broken) < 2 and at(operation):
             broken.append(operation)
             stage.cluster.ensemble.hang_up(stage.cluster.clients[node].session_id)
 
@@ -47,6 +46,25 @@ def test_expansion_that_begins_anew_goes_on() -> None:
     stage.until(lambda: replicas_of(stage) == (a, c), "c has taken the place of b", bound="L-ISR")
     assert len(broken) == 2
     stage.finish()
+
+
+def writes_topic(operation: Operation) -> bool:
+    return isinstance(operation, SetData) and operation.path == paths.topic(TOPIC)
+
+
+def watches_state(operation: Operation) -> bool:
+    path = state_path(ZK_KIP497, of(TOPIC))
+    return isinstance(operation, Exists) and operation.watch and operation.path == path
+
+
+def test_expansion_that_begins_anew_goes_on() -> None:
+    """The connection breaks when the new assignment is written: the event is taken up again."""
+    moved_though_it_hangs_up(at=writes_topic)
+
+
+def test_states_that_could_not_be_read_are_read_again() -> None:
+    """The connection breaks when the state is about to be watched, and nobody writes it later."""
+    moved_though_it_hangs_up(at=watches_state)
 
 
 def cluster_of_four() -> tuple[ZkCluster, Administrator, int, int, int]:
@@ -202,8 +220,7 @@ def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_earl
     broken: list[Operation] = []
 
     def look(node: int, operation: Operation) -> None:
-        writes = isinstance(operation, SetData) and operation.path == paths.topic(TOPIC)
-        if writes and node == controller:
+        if node == controller and writes_topic(operation):
             broken.append(operation)
             if len(broken) > 1:  # the first is that of the expansion
                 stage.cluster.cut_session(node)
@@ -223,29 +240,6 @@ def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_earl
 
     stage.until(is_in_sync, "b is in sync again", bound="L-ISR")
     assert topic_of(stage) == TopicAssignment(partitions={0: (a, b)}), "and it does not move"
-    stage.finish()
-
-
-def test_states_that_could_not_be_read_are_read_again() -> None:
-    """The connection breaks when the state is about to be watched, and nobody writes it later."""
-    stage = DirectedZooKeeper(Production(), design="zk-redesign", brokers=4)
-    controller = stage.controller
-    a, b, c = stage.others(controller)
-    stage.create(a, b)
-    broken: list[Operation] = []
-
-    def look(node: int, operation: Operation) -> None:
-        path = state_path(ZK_KIP497, of(TOPIC))
-        looks = isinstance(operation, Exists) and operation.watch and operation.path == path
-        if looks and node == controller and len(broken) < 2:
-            broken.append(operation)
-            stage.cluster.ensemble.hang_up(stage.cluster.clients[node].session_id)
-
-    stage.asked = look
-    wanted = Reassignments(replicas={(TOPIC, 0): (a, c)})
-    stage.ask_zookeeper(Create(path=paths.REASSIGN_PARTITIONS, data=wanted.encode()))
-    stage.until(lambda: replicas_of(stage) == (a, c), "c has taken the place of b", bound="L-ISR")
-    assert len(broken) == 2
     stage.finish()
 
 

@@ -186,14 +186,20 @@ def test_deleted_topic_is_stopped_then_deleted_everywhere_then_gone(cluster: ZkC
     assert all(node.broker.cluster.image.topic("t") is None for node in cluster.up)
 
 
-def test_no_replica_is_deleted_before_all_have_stopped(cluster: ZkCluster) -> None:
-    """All brokers live; one is slow to answer the first phase."""
+def deleting(cluster: ZkCluster) -> tuple[Administrator, int]:
+    """A topic is to be deleted, and one broker does not hear that it shall stop."""
     admin = Administrator(cluster)
     slow = next(each for each in (1, 2, 3) if each != cluster.active_controller)
     admin.create_topic("t", {0: (1, 2, 3)})
     settled(cluster)
     cluster.network.takes = partial(is_stop, broker=slow)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    return admin, slow
+
+
+def test_no_replica_is_deleted_before_all_have_stopped(cluster: ZkCluster) -> None:
+    """All brokers live; one is slow to answer the first phase."""
+    admin, slow = deleting(cluster)
     cluster.run(3000)
     assert ["t-0" in cluster.hosts[each].disk.logs for each in (1, 2, 3)] == [True] * 3
     stopped = [replica(cluster, each, T) for each in (1, 2, 3) if each != slow]
@@ -205,12 +211,7 @@ def test_no_replica_is_deleted_before_all_have_stopped(cluster: ZkCluster) -> No
 
 def test_deletion_goes_on_though_somebody_deletes_the_nodes(cluster: ZkCluster) -> None:
     """A broker that is slow to stop still has its replica, which a next topic must not find."""
-    admin = Administrator(cluster)
-    slow = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    admin.create_topic("t", {0: (1, 2, 3)})
-    settled(cluster)
-    cluster.network.takes = partial(is_stop, broker=slow)
-    admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
+    admin, _ = deleting(cluster)
     cluster.run(100)
     below = f"{paths.topic('t')}/partitions"
     for path in (f"{below}/0/state", f"{below}/0", below, paths.topic("t")):

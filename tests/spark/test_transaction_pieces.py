@@ -69,8 +69,8 @@ def test_random_transactions_are_judged_as_they_are_whole() -> None:
 
 
 def read_late(random: Random) -> History:
-    """Of lists that are appended to at once, some are read before that has ended, and others, as
-    they are or were, long after it."""
+    """Some lists are read before the appends to them have ended, and others, as they are or were,
+    long after."""
     play = Play(workload="append")
     writers = range(random.randint(1, 3))
     steps: list[list[Value]] = [[["append", f"{key}{by}", 1] for key in "xy"] for by in writers]
