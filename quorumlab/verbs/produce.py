@@ -69,6 +69,7 @@ class _Sender:
             self._partition = self._partitions.check(args.partition)
             if told := self._partitions.without_leader([args.partition]):
                 complain(f"{told}; trying for {args.timeout:g} s")
+        self._untold: list[tuple[int | None, int | None]] = []  # partitions and offsets
         self._acknowledged = self._refused = 0
         self._reason = ""  # of the first that was refused
 
@@ -92,10 +93,13 @@ class _Sender:
             self._producer.flush()  # whoever types wants to see where it is
         else:
             self._producer.poll(0)
+        self._tell()
 
     def finish(self) -> None:
         """Waits for all that was sent. Raises Failed if anything was not acknowledged."""
-        self._producer.flush()
+        while self._producer.flush(_POLL_SECONDS):
+            self._tell()
+        self._tell()
         if self._refused:
             count = self._refused + self._acknowledged
             raise Failed(
@@ -103,19 +107,23 @@ class _Sender:
             )
 
     def _delivered(self, error: KafkaError | None, record: Message) -> None:
-        """Called by the client, in the order of each partition."""
+        """Called by the client, in the order of each partition. It may not be asked anything here:
+        a question within a callback ends the process."""
         if error is not None:
             self._refused += 1
             self._reason = self._reason or in_words(error)
             return
         self._acknowledged += 1
-        if self._args.quiet:
-            return
-        told = {
-            "topic": record.topic(),
-            "partition": record.partition(),
-            "offset": record.offset(),
-            "leader": self._partitions.leader(record.partition()),
-        }
-        text = "{topic}-{partition}  offset {offset}  leader {leader}".format(**told)
-        say_if_heard(json.dumps(told) if self._args.format == "jsonl" else text)
+        if not self._args.quiet:
+            self._untold.append((record.partition(), record.offset()))
+
+    def _tell(self) -> None:
+        """Where the records are that were acknowledged meanwhile."""
+        untold, self._untold = self._untold, []
+        for partition, offset in untold:
+            leader = self._partitions.leader(partition)
+            told = {"topic": self._args.topic, "partition": partition, "offset": offset}
+            if self._args.format == "jsonl":
+                say_if_heard(json.dumps({**told, "leader": leader}))
+            else:
+                say_if_heard(f"{self._args.topic}-{partition}  offset {offset}  leader {leader}")
