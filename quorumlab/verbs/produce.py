@@ -14,7 +14,7 @@ from quorumlab.verbs.common import in_bounds, pairs
 from quorumlab.verbs.librdkafka import Partitions, in_words, kafka_errors_as_failed, settings
 from wire.primitives import INT32_MAX, INT64_MAX
 
-__all__ = ["run"]
+__all__ = ["run", "timeout_ms"]
 
 _POLL_SECONDS = 0.1
 _ANY_PARTITION = -1
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         "enable.idempotence": True,
         "compression.type": args.compression,
         "linger.ms": 5,
-        "message.timeout.ms": max(1, int(min(args.timeout * 1000, INT32_MAX))),
+        "message.timeout.ms": timeout_ms(args.timeout),
         "message.max.bytes": _BYTES_MAX,
     }
     if sys.stdin is None:
@@ -42,6 +42,11 @@ def run(args: argparse.Namespace) -> int:
         finally:  # also at Ctrl-C: what was read is sent
             sender.finish()
     return 0
+
+
+def timeout_ms(seconds: float) -> int:
+    """As librdkafka takes it: 0 would be for ever."""
+    return max(1, int(min(seconds * 1000, INT32_MAX)))
 
 
 def _records(

@@ -13,9 +13,7 @@ from broker.config import OWNER, BrokerConfig
 from broker.membership.alterations import Alterations
 from broker.membership.controller_channel import ControllerChannel
 from broker.partition.isr import Committed, IsrState, PendingExpand, PendingStay
-from broker.partition.partition import IsrChange
 from broker.zk.isr_requests import IsrRequests
-from controller.metadata.partitions import PartitionState
 from quorum.core.effects import Failure, RequestFailed, Response, Send
 from quorum.core.outbox import Outbox
 from quorum.core.types import Endpoint, LeaderAndEpoch
@@ -95,7 +93,13 @@ class Asking:
         elif as_a_whole:
             body = AlterPartitionResponse(error_code=error)
         else:
-            result = IsrPartitionResult(partition_index=0, error_code=error)
+            result = IsrPartitionResult(
+                partition_index=0,
+                error_code=error,
+                leader_epoch=STATE.leader_epoch,
+                partition_epoch=STATE.partition_epoch + 1,
+                isr=STATE.isr,
+            )
             topic = IsrTopicResult(topic_id=self.partition.topic_id, partitions=(result,))
             body = AlterPartitionResponse(topics=(topic,))
         response = Response(token=sent.token, body=body)
@@ -143,15 +147,22 @@ def test_confirmation_that_is_refused_is_asked_for_again(asking: Asking, error: 
 
 def test_change_that_the_metadata_has_overtaken_is_not_confirmed(asking: Asking) -> None:
     asking.lose()
-    (change,) = (asking.partition.isr_wanted,)
-    assert isinstance(change, IsrChange)
+    change = asking.partition.isr_wanted
+    assert change is not None
     change.is_in_doubt = True
-    later = PartitionState(
-        replicas=STATE.replicas, isr=(1,), leader=1, leader_epoch=4, partition_epoch=9
-    )
-    asking.partition.apply(later, 20)
+    asking.partition.apply(replace(STATE, isr=(1,), partition_epoch=9), 20)
     assert change.stay() is None
     assert asking.partition.led.isr == Committed(members=(1,))
+
+
+def test_confirmation_holds_from_its_place_in_the_metadata_log() -> None:
+    asking = Asking(with_zookeeper=False)
+    asking.lose()
+    asking.answer(refusal(asking))
+    asking.answer(ErrorCode.NONE)
+    assert isr_of(asking) == STAY
+    asking.partition.apply(replace(STATE, partition_epoch=STATE.partition_epoch + 1), 20)
+    assert isr_of(asking) == Committed(members=(1, 2))
 
 
 def test_request_that_the_controller_gave_up_as_a_whole_may_be_carried_out() -> None:

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
 from quorumlab.verbs import librdkafka
+from quorumlab.verbs.produce import timeout_ms
 from tests.integration.waiting import wait
 
 
@@ -145,6 +146,10 @@ def test_what_is_not_there_is_named(typed: Typed) -> None:
     ]
     (told,) = typed("consume near --from noon", code=2)
     assert told.startswith("quorumlab: --from noon: ")
+
+
+def test_time_out_is_never_for_ever() -> None:
+    assert [timeout_ms(each) for each in (1e-9, 0.5, 1e300)] == [1, 500, 2**31 - 1]
 
 
 def test_partition_without_a_leader_is_named() -> None:
