@@ -17,6 +17,13 @@ from quorumlab.verbs.produce import timeout_ms
 from tests.integration.waiting import wait
 
 
+class Terminal(io.BytesIO):
+    """Each line is sent before the next one is read."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class Typed:
     """A command line for one cluster, with what it says."""
 
@@ -32,7 +39,7 @@ class Typed:
 
     def __call__(self, line: str, text: bytes = b"", code: int = 0) -> list[str]:
         """The lines of its output, or what it complained of if another code is expected."""
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Terminal(text)))
         assert main([*line.split(), "--bootstrap-server", self._servers]) == code
         said, complained = self._said.readouterr()
         return (complained if code else said).decode().splitlines()
