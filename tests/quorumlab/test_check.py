@@ -7,6 +7,7 @@ import pytest
 
 from jepsen_like.histories.history import Kind, encode_header, encode_op
 from quorumlab.cli import main
+from quorumlab.verbs.check_spark import PlanReport
 from tests.jepsen_like.play import Play
 from tests.jepsen_like.report.recorded import data_in
 
@@ -355,3 +356,12 @@ def test_several_histories_are_judged_one_after_the_other(
     assert told.index("wrong.jsonl") < told.rindex("right.jsonl")
     page = str(tmp_path / "page.html")
     assert main(["check", wrong, right, "--on", "local", "--report", page]) == 2
+
+
+def test_share_of_a_stage_is_shown_while_spark_works_on_one() -> None:
+    shown: list[str] = []
+    report = PlanReport(shown.append, is_told=False)  # type: ignore[arg-type]  # a line of a terminal
+    report.begin("Spark counts")
+    report.show_share(0.0)
+    report.show_share(0.25)
+    assert shown == ["Spark counts", "Spark counts: 25% of this stage"]

@@ -589,10 +589,42 @@ def test_what_was_exposed_is_remembered_though_its_only_disk_is_lost() -> None:
     (entry,) = tree.extend(None, batch(0))
     invariants = object.__new__(PartitionInvariants)
     invariants._members_hold = lambda watched: None  # type: ignore[method-assign]
-    leader = SimpleNamespace(node_id=1, open_log=SimpleNamespace(high_watermark=1))
+    leader = SimpleNamespace(node_id=1, open_log=SimpleNamespace(start_offset=0, high_watermark=1))
     invariants._exposes(cast(Any, leader), Watched("t-0", None), Content([entry]))
     tree.forget(entry)
     assert tree.extend(None, batch(0)) == [entry], "the same bytes are the same batch"
+
+
+@pytest.mark.parametrize("start_offset", [1, 2])
+def test_leader_need_not_hold_what_its_log_has_let_go_of(start_offset: int) -> None:
+    """Its log had another record at 1 than the others, and was told to start behind it."""
+    tree = LogTree()
+    (first,) = tree.extend(None, of_epoch(0, 0, b"a"))
+    (exposed,) = tree.extend(first, of_epoch(1, 1, b"b"))
+    (other,) = tree.extend(first, of_epoch(0, 1, b"c"))
+    (last,) = tree.extend(other, of_epoch(3, 2, b"d"))
+    invariants = object.__new__(PartitionInvariants)
+    invariants._members_hold = lambda watched: None  # type: ignore[method-assign]
+    watched = Watched("t-0", None)
+    watched.exposed = [first, exposed]
+    log = SimpleNamespace(start_offset=start_offset, high_watermark=3)
+    leader = cast(Any, SimpleNamespace(node_id=2, open_log=log))
+    with pytest.raises(Violation, match="D-DIV") if start_offset < 2 else nullcontext():
+        invariants._exposes(leader, watched, Content([first, other, last]))
+    assert (watched.exposed[-1] is last) == (start_offset == 2)
+
+
+def test_leadership_that_begins_and_ends_in_one_turn_is_seen() -> None:
+    invariants = object.__new__(PartitionInvariants)
+    invariants._effects = [
+        Trace(event="partition-role", fields=tuple(told.items()))
+        for told in (
+            {"partition": "t-0", "role": "LeaderOf", "leader_epoch": 1},
+            {"partition": "t-0", "role": "FollowerOf", "leader_epoch": 2},
+            {"partition": "t-1", "role": "LeaderOf", "leader_epoch": 7},
+        )
+    ]
+    assert invariants._led_meanwhile(cast(Any, SimpleNamespace(name="t-0"))) == [1]
 
 
 def test_answer_counts_for_the_batch_that_was_sent_though_its_topic_seemed_gone() -> None:

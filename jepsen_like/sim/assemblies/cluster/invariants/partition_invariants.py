@@ -202,7 +202,10 @@ class PartitionInvariants:
             self._held[(host.node_id, key)] = written.last
             self._log_changed(host, partition, watched, seen, is_new=is_new)
         seen.followed_epoch = partition.leader_epoch
-        has_led = seen.leader_epoch is not None  # when the turn began
+        led = self._led_meanwhile(partition)
+        for epoch in led:
+            self._metadata.one_leader_an_epoch(key, epoch, host.node_id)
+        has_led = bool(led) or seen.leader_epoch is not None  # when the turn began
         if led_epoch != seen.leader_epoch:
             seen.leader_epoch = led_epoch
             seen.high_watermark = 0
@@ -219,6 +222,16 @@ class PartitionInvariants:
         if isinstance(role, LeaderOf):
             seen.had_enough = _has_enough(partition, role)
             self._counts_on_members(key, watched)
+
+    def _led_meanwhile(self, partition: Partition) -> list[int]:
+        """The epochs in which it was told in this turn to lead; it may not by its end."""
+        return [
+            cast(int, told["leader_epoch"])
+            for effect in self._effects
+            if isinstance(effect, Trace) and effect.event == "partition-role"
+            for told in (dict(effect.fields),)
+            if told["partition"] == partition.name and told["role"] == LeaderOf.__name__
+        ]
 
     def _start_changed(self, partition: Partition, watched: Watched, seen: _Seen) -> None:
         """D-LSO: a log starts where somebody has asked for, within what was exposed, and goes back
@@ -360,8 +373,13 @@ class PartitionInvariants:
         )
 
     def _exposes(self, partition: Partition, watched: Watched, written: Content) -> None:
-        """By a leader, or one that has led until its turn told it otherwise."""
-        if watched.exposed and not written.holds(watched.exposed[-1]):
+        """By a leader, or one that has led until its turn told it otherwise.
+
+        What its log has let go of nobody reads there: D-LSO judges where a log may start.
+        """
+        start_offset = partition.open_log.start_offset
+        is_deleted = start_offset >= _end(watched.exposed)
+        if watched.exposed and not is_deleted and not written.holds(watched.exposed[-1]):
             raise Violation(
                 "D-DIV",
                 f"{watched.name}: leader {partition.node_id} exposes"
