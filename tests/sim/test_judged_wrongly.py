@@ -516,7 +516,7 @@ def test_what_is_appended_before_another_leader_is_heard_of_is_not_held_against_
     invariants = object.__new__(PartitionInvariants)
     key = (TOPIC, 0)
     invariants.watched = {key: Watched("t-0", None)}
-    invariants._held = {}
+    invariants._held, invariants._effects = {}, []
     seen = _Seen(last=first, followed_epoch=followed, log=cast(Any, log))
     invariants._seen = {(1, key): seen}
     invariants._hosts = cast(Any, {2: on_disk([first])})
