@@ -15,8 +15,8 @@ FAST := $(PYTEST) $(SHARED) -m "not extra and not long"
 	@touch $@
 
 .venv/installed-demo: .venv/created pyproject.toml
-	@echo "installing quorumlab and the demo's client into .venv"
-	@start=$$(date +%s); $(BIN)/pip install --quiet --disable-pip-version-check -e '.[demo]' \
+	@echo "installing quorumlab into .venv"
+	@start=$$(date +%s); $(BIN)/pip install --quiet --disable-pip-version-check -e . \
 	  && echo "installed in $$(( $$(date +%s) - start )) s"
 	@touch $@
 

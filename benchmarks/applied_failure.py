@@ -5,7 +5,7 @@ leads a third. One fails, and another is given what a controller writes then, in
 leads what the failed one did. Measured are its processor time, and its Python calls, which do not
 depend on the machine.
 
-    python -m benchmarks.applied_failure [PARTITIONS ...]
+    python -m benchmarks applied-failure [PARTITIONS ...]
 """
 
 import gc
@@ -35,7 +35,7 @@ FAILED, SURVIVOR = 3, 1
 IDLE_MS = 2000  # until all fetch sessions are idle
 
 
-def main() -> int:
+def main() -> None:
     for count in tuple(map(int, sys.argv[1:])) or PARTITIONS:
         progress(f"applied_failure: {count:,} partitions")
         broker, batches, now_ms = failure(count)
@@ -45,7 +45,6 @@ def main() -> int:
         taken_us = (time.process_time() - began) * 1e6 / count
         print_figure("applied failure: a partition", taken_us, "us", partitions=count)
     print_figure("applied failure: Python calls", calls_of_a_partition(), "", partitions=COUNTED)
-    return 0
 
 
 def calls_of_a_partition() -> float:
@@ -94,7 +93,3 @@ def apply(broker: Broker, batches: list[bytes], now_ms: int) -> None:
     for after_ms, batch in enumerate(batches):
         broker.committed(batch, read_header(batch).next_offset, now_ms + after_ms)
         broker.deadline_ms()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

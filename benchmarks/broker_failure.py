@@ -1,6 +1,6 @@
 """A broker fails in a cluster of a million partitions: from the decision until all have applied it.
 
-    python -m benchmarks.broker_failure --partitions 100000 --format json
+    python -m benchmarks broker-failure --partitions 100000 --format json
 
 Three voters with fsync; brokers that are real registrations and real metadata followers, without
 data (`peers.followers`): three of them in processes of their own, one to be killed, the others
@@ -18,7 +18,6 @@ machine moves these two least.
 import argparse
 import json
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +49,7 @@ PATIENCE_SECONDS = 300.0
 Figures = dict[str, float]  # by name and unit, in the order in which they were found
 
 
-def main() -> int:
+def main() -> None:
     args = _arguments()
     figures = Figures(partitions=args.partitions, brokers=args.brokers, replication_factor=FACTOR)
     with (
@@ -67,7 +66,6 @@ def main() -> int:
         _fail(cluster, active, followers, figures)
         _fail_over(cluster, active, figures)
     _print(figures, args)
-    return 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -335,10 +333,3 @@ def _creates(node: NodeLayout) -> bool:
     except (OSError, RuntimeError, AssertionError):
         return False
     return True
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)

@@ -10,7 +10,6 @@ What is loaded is columns in memory; a table is in memory too, as Spark's worker
 
 import argparse
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -51,7 +50,7 @@ SEEDS = range(100)
 PORCUPINE_OPERATIONS = {1: 10_000, 100: 100_000}  # by keys
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=1_000_000)
     parser.add_argument("--only", choices=PARTS)
@@ -71,7 +70,6 @@ def main() -> int:
             in_pieces(args.operations, directory)
         if args.only in (None, "sweeps"):
             sweeps()
-    return 0
 
 
 def shapes(operations: int) -> Iterator[Shape]:
@@ -264,7 +262,3 @@ def sweeps() -> None:
             seconds = time.perf_counter() - begun
         assert not result.failures, result.failures[0]
         print_figure("swept on Spark", len(SEEDS) / seconds, "seeds/s", master=master)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jepsen_like.histories.history import Header, History, Kind, Op, Value
-from spark.schema import BRINGING, NIL, SCHEMA
+from spark.schema import BRINGING, NIL, SCHEMA, filled
 from spark.table_files import seal
 
 __all__ = ["Shape", "history", "write"]
@@ -301,9 +301,9 @@ def _groups(objects: Column) -> Iterator[tuple[int, int]]:
 def _table(workload: str, rows: dict[str, Any]) -> pa.Table:
     count = len(rows["call"])
     columns: dict[str, Any] = {
-        "run": _repeated("bench", count),
-        "workload": _repeated(workload, count),
-        "options": _repeated("{}", count),
+        "run": "bench",
+        "workload": workload,
+        "options": "{}",
         "object": _named(rows["object"]),
         "process": pa.array(rows["process"]).cast(pa.string()),
         "call_ns": rows["call"],
@@ -319,21 +319,9 @@ def _table(workload: str, rows: dict[str, Any]) -> pa.Table:
             columns[name] = pa.array(rows[name], mask=rows[name] < 0)
     for name in ("step", "call", "completed"):
         columns[name] = rows[name]
-    return pa.table(
-        [
-            pa.array(columns[field.name], field.type)
-            if field.name in columns
-            else pa.nulls(count, field.type)
-            for field in SCHEMA
-        ],
-        schema=SCHEMA,
-    )
+    return filled(SCHEMA, count, columns)
 
 
 def _named(key: Column) -> pa.Array:
     names = ["", *(map(_key_name, range(int(key.max(initial=-1)) + 1)))]
     return pa.array(names, pa.string()).take(pa.array(key + 1))
-
-
-def _repeated(text: str, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), count)

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark.schema import SCHEMA
+from spark.schema import SCHEMA, filled
 from spark.table_files import seal
 
 __all__ = ["write_set"]
@@ -58,13 +57,6 @@ def write_set(operations: int, path: Path) -> None:
                 "result": [results.get(next(number)) if is_read else None for is_read in lists],
             }
             count = len(lists)
-            arrays = [_array(columns.get(field.name), field.type, count) for field in SCHEMA]
-            table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+            table = filled(SCHEMA, count, columns)
             writer.write_table(table, row_group_size=count)
     seal(path)
-
-
-def _array(column: object, kind: pa.DataType, count: int) -> pa.Array:
-    if column is None or isinstance(column, str | int):
-        return pa.repeat(pa.scalar(column, kind), count)
-    return pa.array(column, kind)

@@ -7,7 +7,6 @@ them: a first start, which compiles them all, is not measured.
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +56,7 @@ def compile_all(directory: Path, bytecode: Path) -> None:
         LocalCluster.open(directory).stop_all()
 
 
-def main() -> int:
+def main() -> None:
     seconds: dict[str, list[float]] = {"a new": [], "the same": []}
     started: dict[str, list[float]] = {"controller": [], "broker": []}
     used: dict[str, list[float]] = {}
@@ -92,8 +91,3 @@ def main() -> int:
         nodes = [round(value, 1) for value in values]
         value = statistics.median(values)
         print_figure(f"memory of an idle {role}", value, "MiB resident", of_nodes=nodes)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,6 @@
 """Encoding and decoding messages, headers included: processor time, the best of some rounds."""
 
 import json
-import sys
 from collections.abc import Callable
 from time import process_time
 from uuid import UUID
@@ -139,7 +138,7 @@ def votes() -> tuple[object, object]:
     )
 
 
-def main() -> int:
+def main() -> None:
     both_ways("vote", 2, *votes(), repeat=1000)
     both_ways("produce 1 KiB", 9, *produces(), repeat=1000)
     both_ways("fetch 1 partition", 17, *fetches(1, bytes(1024)), repeat=1000)
@@ -147,8 +146,3 @@ def main() -> int:
     both_ways("metadata 1 partition", 12, *metadatas(1), repeat=1000)
     both_ways("metadata 1000 partitions", 12, *metadatas(1000), repeat=5)
     both_ways("metadata 10000 partitions", 12, *metadatas(10_000), repeat=1)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,6 @@ Every system gets the same keys and values from the same loop, in rounds that ta
 alone while it is measured, on fresh directories in the current directory's file system.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -94,7 +93,7 @@ def print_figures(samples: Samples) -> None:
         print_figure(f"{name} processor time", value, "µs a put", **parameters, of_rounds=spread)
 
 
-def main() -> int:
+def main() -> None:
     systems: list[System] = []
     for system in (Quorum, QuorumInline, Etcd, Kafka, KafkaWithoutLinger, PySyncObj):
         reason = system.missing()
@@ -104,8 +103,3 @@ def main() -> int:
             skip(f"commit {system.name}", reason)
     with scratch_directory() as directory:
         print_figures(measure_all(systems, directory))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

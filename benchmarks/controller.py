@@ -1,7 +1,7 @@
 """What the controller's decisions cost: one JSON line a figure.
 
     python benchmarks/run.py controller
-    python -m benchmarks.controller --quick
+    python -m benchmarks controller --quick
 
 `controller_failure_*`: one of 30 brokers fails, at replication factor 3, where 5 % of the ISRs are
 short of a member: finding and deciding (`decide`), encoding in batches as they are appended
@@ -299,7 +299,3 @@ def main() -> None:
         broker_failure(image, count, arguments.times)
         alter_partition(image, count, arguments.times)
         bytes_per_partition(image, count)
-
-
-if __name__ == "__main__":
-    main()

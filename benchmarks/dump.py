@@ -7,7 +7,6 @@ And what `inspect summary` takes for a GiB of the same.
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,7 +159,7 @@ def measure(name: str, runs: Sequence[Run], **parameters: object) -> None:
         print_figure(f"dump {name}: {what}", value, unit, of_rounds=rounds, **parameters)
 
 
-def main() -> int:
+def main() -> None:
     ours: list[Run] = []
     as_json: list[Run] = []
     selected: list[Run] = []
@@ -196,8 +195,3 @@ def main() -> int:
         measure("kafka-dump-log", kafkas, records=records, version=version())
     else:
         skip("dump kafka-dump-log", reason)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,6 @@ What decides is the time-out after which a silent leader is given up; each figur
 """
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -120,7 +119,7 @@ def measure_quorums(directory: Path) -> None:
         skip("failover of etcd", reason)
 
 
-def main() -> int:
+def main() -> None:
     with scratch_directory() as directory:
         measure_quorums(directory)
         with running_cluster(directory / "cluster") as cluster:
@@ -128,8 +127,3 @@ def main() -> int:
         kept = ("broker.session.timeout.ms", "broker.heartbeat.interval.ms")
         shown = {key: FAST_SETTINGS[key] for key in kept}
         print_failovers("failover of a partition", found, settings=shown, client="librdkafka")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

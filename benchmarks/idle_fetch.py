@@ -4,7 +4,7 @@ Two broker cores, on a disk and a network in memory, replicate idle partitions. 
 is the whole life of one Fetch: it comes in, is parked, expires and is answered. The follower's is
 that of one empty answer: it is taken, and the next request is made.
 
-    python -m benchmarks.idle_fetch [PARTITIONS ...]
+    python -m benchmarks idle-fetch [PARTITIONS ...]
 """
 
 import gc
@@ -33,7 +33,7 @@ ROUNDS = 200
 SECONDS_MAX = 20.0
 
 
-def main() -> int:
+def main() -> None:
     for count in tuple(map(int, sys.argv[1:])) or PARTITIONS:
         progress(f"idle_fetch: {count:,} partitions")
         cluster = Brokers(2).start()
@@ -43,7 +43,6 @@ def main() -> int:
         cluster.run(2 * WAIT_MS)
         measure("idle fetch: leader", leaders_fetch(cluster, count), count)
         measure("idle fetch: follower", followers_fetch(cluster), count)
-    return 0
 
 
 def measure(name: str, fetch: Callable[[], None], partitions: int) -> None:
@@ -139,7 +138,3 @@ def next_fetch(broker: Broker, now_ms: int) -> Send:
 
 def is_fetch(effect: Effect) -> bool:
     return isinstance(effect, Send) and isinstance(effect.body, FetchRequest)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,8 @@
 """Thousands of partitions on three brokers: what creating, killing, stopping and starting take.
 
-    python -m benchmarks.many_partitions --partitions 10000
-    python -m benchmarks.many_partitions --partitions 5000 --beside-kafka
-    python -m benchmarks.many_partitions --partitions 30000 --set broker.session.timeout.ms=9000
+    python -m benchmarks many-partitions --partitions 10000
+    python -m benchmarks many-partitions --partitions 5000 --beside-kafka
+    python -m benchmarks many-partitions --partitions 30000 --set broker.session.timeout.ms=9000
 
 Three controllers and three brokers, replication factor 3, the time-outs of `up`, one machine.
 Each event is timed until all partitions are as they should be, which a client (librdkafka) sees in
@@ -13,7 +13,6 @@ JVM options of its start scripts.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -249,14 +248,15 @@ def print_idle(subject: Subject, count: int) -> None:
 def measure_busy(subject: Subject, idle: int) -> None:
     """Produce to one topic and fetch from it, while `idle` other partitions are not used."""
     progress(f"{subject.name}: a busy topic beside {idle} idle partitions")
+    client = {"bootstrap.servers": subject.servers}
     produced, fetched = [], []
     for number in range(1 + BUSY_ROUNDS):
         topic = f"busy-{idle}-{number}"
-        throughput.create_topic(subject.servers, topic)
-        count, seconds = throughput.produce(subject.servers, topic, BUSY)
+        throughput.create_topic(client, topic)
+        count, seconds = throughput.produce(client, topic, BUSY)
         produced.append((count, seconds))
-        fetched.append((count, throughput.fetch(subject.servers, topic, count)))
-    latencies = throughput.produce_one_by_one(subject.servers, topic)
+        fetched.append((count, throughput.fetch(client, topic, count)))
+    latencies = throughput.produce_one_by_one(client, topic)
     name = f"{subject.name}, beside {idle} idle partitions"
     # The first round warms up whoever compiles while it runs.
     throughput.print_rates(f"{name}: produce {BUSY.name}", BUSY, produced[1:])
@@ -275,7 +275,7 @@ def running(subject: Subject) -> Iterator[Subject]:
         subject.close()
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(prog="many_partitions")
     parser.add_argument("--partitions", type=int, default=5000)
     parser.add_argument("--beside-kafka", action="store_true", help="Apache Kafka, too")
@@ -303,8 +303,3 @@ def main() -> int:
         for number, each in enumerate(subjects):
             with running(each(directory / f"{number}")) as subject:
                 measure(subject, args.partitions, args.patience)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ change of one partition; and one after no change at all. A figure is the whole a
 parameters split it into the values (`values_ms`) and their encoding (`encoding_ms`), and say what
 the broker spent before it to apply the change (`applying_ms`).
 
-    python -m benchmarks.metadata_answers [PARTITIONS ...]
+    python -m benchmarks metadata-answers [PARTITIONS ...]
 """
 
 import gc
@@ -29,11 +29,10 @@ SECONDS_MAX = 10.0
 ROUNDS = 50
 
 
-def main() -> int:
+def main() -> None:
     for count in tuple(map(int, sys.argv[1:])) or PARTITIONS:
         progress(f"metadata_answers: {count:,} partitions")
         measure_all(count)
-    return 0
 
 
 def measure_all(count: int) -> None:
@@ -117,7 +116,3 @@ class Answer:
 
 def median_ms(seconds: Sequence[float]) -> float:
     return round(percentile(seconds, 50) * 1e3, 3)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """How soon followers fetch from a new leader: a broker is killed, others are elected in its place.
 
-    python -m benchmarks.new_leaders --partitions 1000
+    python -m benchmarks new-leaders --partitions 1000
 
 Three controllers and three brokers, replication factor 3, the settings of `up`; all fetch sessions
 are idle when the broker is killed. Measured in the new leader, for each of its new partitions: from
@@ -11,7 +11,6 @@ its parked fetches at once, so that it asks sooner.
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +29,7 @@ class TimedBrokers(LocalCluster):
     command = tuple(python_command("benchmarks.peers.timed_broker"))
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(prog="new_leaders")
     parser.add_argument("--partitions", type=int, default=1000)
     args = parser.parse_args()
@@ -41,7 +40,6 @@ def main() -> int:
             measure(subject, args.partitions)
         finally:
             subject.close()
-    return 0
 
 
 def measure(subject: Ours, count: int) -> None:
@@ -77,7 +75,3 @@ def taken(log: Path, start: int) -> Iterator[int]:
         for line in file:
             if line.startswith(b'{"first_fetches_us"'):
                 yield from json.loads(line)["first_fetches_us"]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,6 @@ thread, however slow the disk; a broker's own are in others, which are not count
 """
 
 import asyncio
-import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -216,13 +215,8 @@ def print_processor_time(variant: str, rounds: list[tuple[float, Counter[str]]])
         print_figure(f"{name} of {phase}", share * min(microseconds), "µs a commit", samples=seen)
 
 
-def main() -> int:
+def main() -> None:
     with scratch_directory() as directory:
         for variant in ("controllers", "broker"):
             progress(f"commit by phase: {variant}")
             asyncio.run(measure(directory / variant, variant))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

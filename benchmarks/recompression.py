@@ -1,7 +1,6 @@
 """What a broker pays to look into a batch, or to recompress it: the best of some rounds."""
 
 import json
-import sys
 from collections.abc import Callable
 from random import Random
 from time import process_time
@@ -34,7 +33,7 @@ def text(random: Random, size: int) -> bytes:
     return b" ".join(random.choices(words, k=size // 7 + 1))[:size]
 
 
-def main() -> int:
+def main() -> None:
     content = text(Random(1), BATCH_BYTES)
     starts = range(0, BATCH_BYTES, RECORD_BYTES)
     records = [Record(key=b"k", value=content[at : at + RECORD_BYTES]) for at in starts]
@@ -54,8 +53,3 @@ def main() -> int:
             return kept_form(batch, header, header, settings, 1)
 
         measure(f"to {codec.name.lower()}", recompress)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

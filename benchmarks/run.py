@@ -25,18 +25,16 @@ sys.path.insert(0, str(ROOT))  # as a script, only this folder would be found
 
 from benchmarks.figures import measured_on, progress  # noqa: E402
 from jepsen_like.python_children import python_command  # noqa: E402
-from quorumlab.interrupts import child  # noqa: E402
-
-NO_BENCHMARKS = {"run", "figures", "checking_histories", "profiling"}
+from quorumlab.children import child  # noqa: E402
 
 
 def benchmarks() -> dict[str, str]:
     """Name -> the first line of its docstring."""
     found = {}
     for path in sorted(FOLDER.glob("*.py")):
-        if path.stem not in NO_BENCHMARKS:
-            text = ast.get_docstring(ast.parse(path.read_text())) or ""
-            found[path.stem] = text.partition("\n")[0]
+        text = path.read_text()
+        if "\ndef main()" in text and path.stem != "run":
+            found[path.stem] = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     return found
 
 
@@ -62,7 +60,7 @@ def _run_with(name: str, options: Sequence[str]) -> int:
 def _benchmark(
     name: str, *options: str, output: int | None = None
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    command = python_command(f"benchmarks.{name}", *options)
+    command = python_command("benchmarks", name, *options)
     return child(command, output=output, directory=ROOT)
 
 
@@ -92,13 +90,19 @@ def main() -> int:
     names = [name.replace("-", "_") for name in args.names]
     unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
+        return _refuse(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
     if options:
         if len(names) != 1:
-            parser.error(f"{options[0]} is for one benchmark, which must be named")
+            return _refuse(f"{options[0]} is for one benchmark, which must be named")
         return _run_with(names[0], options)
     done = [run(name) for name in names or known]
     return 0 if all(done) else 1
+
+
+def _refuse(told: str) -> int:
+    """`quorumlab bench` passes on what it is told: one line, as of any verb."""
+    print(f"quorumlab: {told}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

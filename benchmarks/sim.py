@@ -1,7 +1,6 @@
 """The simulator: seeds, events and virtual time a second, on every processor."""
 
 import os
-import sys
 
 from benchmarks.figures import print_figure
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
@@ -11,10 +10,9 @@ from jepsen_like.sim.runs.sweep import Run, sweep
 SEEDS = 40
 
 
-def main() -> int:
+def main() -> None:
     _measure("", run)
     _measure("cluster ", run_cluster)
-    return 0
 
 
 def _measure(what: str, run_seed: Run) -> None:
@@ -36,7 +34,3 @@ def _measure(what: str, run_seed: Run) -> None:
             seeds=result.seeds,
             events_a_seed=round(result.events / result.seeds),
         )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,6 @@ and of handing it to a thread; with many, how much one sync carries. Rounds with
 preallocation take turns, on fresh directories in the current directory's file system.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -94,7 +93,7 @@ def measure_read(storage: FileStorage, end_offset: int) -> float:
     return size / (perf_counter() - begin)
 
 
-def main() -> int:
+def main() -> None:
     latencies: dict[tuple[str, int], list[float]] = {}
     rates: dict[tuple[str, int], list[float]] = {}
     reads: list[float] = []
@@ -120,8 +119,3 @@ def main() -> int:
         rate = sorted(rates[way, in_flight])[ROUNDS // 2]
         print_figure("append and sync", rate, "records/s", **about)
     print_figure("read back", sorted(reads)[ROUNDS // 2] / 1e6, "MB/s", read_bytes=READ_BYTES)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

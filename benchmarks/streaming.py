@@ -29,7 +29,7 @@ from benchmarks.peers.local import scratch_directory
 from jepsen_like.histories.frames import framed
 from jepsen_like.histories.history import Header, Value, encode_header
 from jepsen_like.python_children import python_command
-from quorumlab.interrupts import child
+from quorumlab.children import child
 
 _CLIENTS = 20
 _KEYS = 200
@@ -174,7 +174,7 @@ class _Seen:
 @contextmanager
 def _feeding(directory: Path, args: argparse.Namespace) -> Iterator[subprocess.Popen[str]]:
     options = [f"--{name}={getattr(args, name)}" for name in ("runs", "rate", "seconds")]
-    command = python_command("benchmarks.streaming", f"--feed={directory}", *options)
+    command = python_command("benchmarks", "streaming", f"--feed={directory}", *options)
     with child(command, output=subprocess.PIPE, directory=ROOT) as process:
         yield process
 
@@ -274,7 +274,3 @@ def main() -> None:
         return
     with scratch_directory() as directory:
         _measure(directory, args)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,6 @@ highest child that it imports: a package has as many layers as its longest chain
 for type checkers count like any other.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -24,7 +23,7 @@ SHORT_LINES = 40
 Imports = Mapping[str, set[str]]  # by child: the children that it imports
 
 
-def main() -> int:
+def main() -> None:
     lines = {
         path: path.read_text().count("\n")
         for package in PACKAGES
@@ -51,7 +50,6 @@ def main() -> int:
             imports=sum(map(len, imports.values())),
             cycle=cycle,
         )
-    return 0
 
 
 def import_graph(*packages: str) -> grimp.ImportGraph:
@@ -90,7 +88,3 @@ def layers_of(imports: Imports) -> int:
 def _child(module: str, package: str) -> str:
     depth = package.count(".") + 2
     return ".".join(module.split(".")[:depth])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,8 +4,8 @@ The client has its default settings but for `acks`; client and cluster share the
 these are the figures of the whole, not of a broker. One topic a case: 6 partitions, 3 replicas.
 """
 
-import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ FETCH_SECONDS_MAX = 20.0
 ROUNDS = 2
 SEQUENTIAL_RECORDS = 300
 QUIET: dict[str, Any] = {"log_level": 4}  # warnings of the client, no more
+Client = Mapping[str, Any]  # what librdkafka is told of the cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,15 @@ class Case:
 CASES = tuple(Case(acks, size) for acks in ("1", "all") for size in (100, 1024))
 
 
-def create_topic(servers: str, name: str) -> None:
-    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=REPLICAS)
-    admin = AdminClient({"bootstrap.servers": servers, **QUIET})
+def create_topic(client: Client, name: str, replicas: int = REPLICAS) -> None:
+    topic = NewTopic(name, num_partitions=PARTITIONS, replication_factor=replicas)
+    admin = AdminClient({**client, **QUIET})
     admin.create_topics([topic])[name].result(20)
 
 
-def produce(servers: str, topic: str, case: Case) -> tuple[int, float]:
+def produce(
+    client: Client, topic: str, case: Case, seconds_max: float = PRODUCE_SECONDS
+) -> tuple[int, float]:
     """Produce as fast as it goes: (records acknowledged, seconds until the last one was)."""
     failed: list[Any] = []
     delivered = 0
@@ -55,12 +58,12 @@ def produce(servers: str, topic: str, case: Case) -> tuple[int, float]:
         if error is not None:
             failed.append(error)
 
-    producer = Producer({"bootstrap.servers": servers, "acks": case.acks, **QUIET})
+    producer = Producer({**client, "acks": case.acks, **QUIET})
     producer.list_topics(topic, 10)  # the connection and the metadata are not what is measured
     value = bytes(case.value_bytes)
     began = time.perf_counter()
     for number in range(PRODUCE_BYTES_MAX // case.value_bytes):
-        if number % 1000 == 0 and time.perf_counter() - began > PRODUCE_SECONDS:
+        if number % 1000 == 0 and time.perf_counter() - began > seconds_max:
             break
         while True:
             try:
@@ -69,18 +72,18 @@ def produce(servers: str, topic: str, case: Case) -> tuple[int, float]:
             except BufferError:  # its queue is full
                 producer.poll(0.01)
         producer.poll(0)
-    left = producer.flush(30)
+    left = producer.flush(60)
     seconds = time.perf_counter() - began
     assert not left, f"{left} records had no answer"
     assert not failed, f"{len(failed)} records failed, such as: {failed[0]}"
     return delivered, seconds
 
 
-def fetch(servers: str, topic: str, count: int) -> float:
+def fetch(client: Client, topic: str, count: int) -> float:
     """Read `count` records from the beginning; seconds from the assignment to the last."""
     # The client wants a group's name, although the partitions are assigned by hand.
     settings = {"group.id": "not-used", "enable.auto.commit": False}
-    consumer = Consumer({"bootstrap.servers": servers, **settings, **QUIET})
+    consumer = Consumer({**client, **settings, **QUIET})
     found = 0
     began = time.perf_counter()
     try:
@@ -97,9 +100,9 @@ def fetch(servers: str, topic: str, count: int) -> float:
     return seconds
 
 
-def produce_one_by_one(servers: str, topic: str) -> list[float]:
+def produce_one_by_one(client: Client, topic: str) -> list[float]:
     """Latencies, in seconds, of records that are sent when the one before is acknowledged."""
-    producer = Producer({"bootstrap.servers": servers, "acks": "all", "linger.ms": 0, **QUIET})
+    producer = Producer({**client, "acks": "all", "linger.ms": 0, **QUIET})
     latencies = []
     for number in range(SEQUENTIAL_RECORDS):
         began = time.perf_counter()
@@ -123,35 +126,30 @@ def print_rates(name: str, case: Case, rounds: list[tuple[int, float]]) -> None:
     )
 
 
-def measure(servers: str) -> None:
+def measure(client: Client) -> None:
     produced: dict[Case, list[tuple[int, float]]] = {case: [] for case in CASES}
     fetched: dict[Case, list[tuple[int, float]]] = {case: [] for case in CASES}
     for number in range(ROUNDS):
         for case in CASES:
             progress(f"round {number + 1} of {ROUNDS}: {case.name}")
             topic = f"acks-{case.acks}-{case.value_bytes}-{number}"
-            create_topic(servers, topic)
-            count, seconds = produce(servers, topic, case)
+            create_topic(client, topic)
+            count, seconds = produce(client, topic, case)
             produced[case].append((count, seconds))
-            fetched[case].append((count, fetch(servers, topic, count)))
+            fetched[case].append((count, fetch(client, topic, count)))
     for case in CASES:
         print_rates(f"produce {case.name}", case, produced[case])
     for case in CASES:
         if case.acks == "all":  # how they were produced makes no difference
             print_rates(f"fetch {case.value_bytes} B", case, fetched[case])
-    create_topic(servers, "one-by-one")
-    latencies = produce_one_by_one(servers, "one-by-one")
+    create_topic(client, "one-by-one")
+    latencies = produce_one_by_one(client, "one-by-one")
     for percent in (50, 99):
         value = percentile(latencies, percent) * 1e3
         name = f"produce acks=all 100 B one by one p{percent}"
         print_figure(name, value, "ms", records=len(latencies))
 
 
-def main() -> int:
+def main() -> None:
     with scratch_directory() as directory, running_cluster(directory / "cluster") as cluster:
-        measure(cluster.layout.bootstrap_servers)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        measure({"bootstrap.servers": cluster.layout.bootstrap_servers})

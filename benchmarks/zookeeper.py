@@ -7,13 +7,12 @@ and 500,000 znodes: rates differ by what runs them, so that the ratios to its sl
 synchronous set after the other, say more. Each line has both. An error is a result, too: a batch
 that is larger than `jute.maxbuffer` costs the connection, there and here.
 
-    python -m benchmarks.zookeeper --servers 1 --znodes 500000 --page docs/zookeeper-calls.md
+    python -m benchmarks zookeeper --servers 1 --znodes 500000 --page docs/zookeeper-calls.md
 """
 
 import argparse
 import asyncio
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -270,7 +269,7 @@ def report(servers: int, znodes: int, found: list[Row]) -> None:
 def page(tables: dict[int, list[Row]], znodes: int, rounds: int) -> str:
     """Each experiment beside the document's, both also as ratios to one set after the other."""
     alone = min(znodes, ZNODES_ALONE)
-    command = f"python -m benchmarks.zookeeper --servers {' '.join(map(str, tables))}"
+    command = f"python -m benchmarks zookeeper --servers {' '.join(map(str, tables))}"
     lines = [
         "# Calls to ZooKeeper, beside seed 001's appendix A",
         "",
@@ -313,7 +312,3 @@ def main() -> int:
     if args.page is not None:
         args.page.write_text(page(tables, args.znodes, args.rounds))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,7 +15,6 @@ from random import Random
 from typing import Self
 
 from broker.config import BrokerConfig
-from broker.groups.coordinators import Coordinators
 from broker.log_chores import LogChores
 from broker.membership.controller_channel import Whereabouts
 from broker.membership.lifecycle import BrokerState
@@ -27,20 +26,15 @@ from broker.partition.leaders import Leaders
 from broker.partition.partition import Change, FollowerOf, LeaderOf, Offline, Partition
 from broker.parts import BrokerParts
 from broker.replication.replication import Replication
+from broker.requests.all_coordinators import AllCoordinators
 from broker.requests.router import Router
 from broker.shutdown_report import ShutdownReport
 from broker.waiting import Deadlines
 from controller.metadata.delta import MetadataDelta
+from controller.metadata.own_configs import OwnConfigs
 from quorum.core.application import MetadataLog, State
-from quorum.core.effects import (
-    Answer,
-    Effect,
-    Event,
-    FoundLog,
-    Request,
-    Stop,
-    StorageFailed,
-)
+from quorum.core.config_effects import ConfigsChanged
+from quorum.core.effects import Answer, Effect, Event, FoundLog, Request, Stop, StorageFailed
 from quorum.core.types import OffsetAndEpoch
 from wire.errors import ErrorCode
 from wire.messages.features import ApiVersionsRequest
@@ -61,6 +55,7 @@ class Broker:
         self.lifecycle, self.metadata = membership.lifecycle, membership.metadata
         self.replicas = membership.replicas
         self._news = membership.news
+        self._own_configs = OwnConfigs(self.config.node_id)
         self._controller_id: int | None = None
         self._has_stopped = False
         self.serves_clients = False  # for good, once it has run
@@ -79,19 +74,16 @@ class Broker:
         self._chores: LogChores = LogChores(
             replicas=self.replicas, cluster=self.cluster, outbox=self.outbox
         )
-        self.coordinators = Coordinators(
-            config=self.config.groups,
-            cluster=self.cluster,
-            deadlines=deadlines,
-            outbox=self.outbox,
-        )
+        self._coordinators: AllCoordinators = AllCoordinators(membership, deadlines)
+        self.coordinators = self._coordinators.groups
+        self.transactions = self._coordinators.transactions
         self._shutdown_report: ShutdownReport = ShutdownReport(
             lifecycle=self.lifecycle, leaders=self.leaders, outbox=self.outbox
         )
         self._router = Router(
             membership,
             leaders=self.leaders,
-            coordinators=self.coordinators,
+            coordinators=self._coordinators,
             deadlines=deadlines,
             lag_watch=self.lag_watch,
             random=random,
@@ -105,7 +97,7 @@ class Broker:
             self._replication,
             *self._router.timed,
             self._chores,
-            self.coordinators,
+            *self._coordinators.timed,
             self._shutdown_report,
         )
         self._always_served = (ApiVersionsRequest, *membership.always_served)
@@ -166,7 +158,7 @@ class Broker:
                 if isinstance(partition.role, LeaderOf):
                     self.leaders.moved(partition)
                     self._router.progressed(partition)
-                    self.coordinators.progressed(partition, now_ms)
+                    self._coordinators.progressed(partition, now_ms)
                     if not has_moved:
                         self._fetching.updated(partition)
                 elif not isinstance(partition.role, FollowerOf):
@@ -244,6 +236,9 @@ class Broker:
         """Have the replicas and all other parts follow the newly published image."""
         if is_first or delta.features_changed:
             self._amend_registration(now_ms)
+        configs = self._own_configs.changed(self.cluster.image)
+        if configs is not None:
+            self.outbox.emit(ConfigsChanged(values=configs))
         if is_first:
             self.outbox.trace("metadata-published", offset=self.metadata.published_offset)
             self._apply_each(self.replicas.apply_all(now_ms), now_ms)
@@ -255,7 +250,7 @@ class Broker:
 
     def _tell_of_delta(self, delta: MetadataDelta, now_ms: int) -> None:
         self._chores.obey(delta)
-        self.coordinators.obey(delta, now_ms)
+        self._coordinators.obey(delta, now_ms)
         if delta.brokers_changed:
             self.leaders.peers_changed(now_ms)
             self._fetching.peers_changed(delta.brokers_changed)
@@ -332,7 +327,7 @@ class Broker:
                 self._followers_to_invite.update(followers)
                 self._router.lost(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)  # led before, too
                 self.leaders.elected(partition, now_ms)
-                self.coordinators.elected(partition, now_ms)
+                self._coordinators.elected(partition, now_ms)
             case FollowerOf() as role:
                 if change is not Change.UPDATED:
                     self._stop_leading(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
@@ -346,7 +341,7 @@ class Broker:
     def _stop_leading(self, partition: Partition, error: ErrorCode, now_ms: int) -> None:
         self.leaders.resigned(partition)
         self._router.lost(partition, error)
-        self.coordinators.lost(partition, now_ms)
+        self._coordinators.lost(partition, now_ms)
 
     def _storage_failed(self, event: StorageFailed, now_ms: int) -> None:
         """A data directory has failed: take its replicas offline, and go on with the others."""

@@ -112,10 +112,19 @@ class Cluster:
 
     def number(self, key: str) -> int:
         """A setting of this broker that may change while it runs."""
+        return int(self._value(key))
+
+    def flag(self, key: str) -> bool:
+        return self._value(key) == "true"
+
+    def ratio(self, key: str) -> float:
+        return float(self._value(key))
+
+    def _value(self, key: str) -> str:
         node_id = self.config.node_id
         value = broker_value(self.image, key, broker_id=node_id, static=self.static)
         assert value is not None, f"{key} has no default"
-        return int(value)
+        return value
 
     def settings_of(self, topic: str) -> TopicSettings:
         found = self._settings.get(topic)

@@ -9,26 +9,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from uuid import UUID
 
+from controller.config import SUPPORTED_FEATURES
 from wire.api_table import ListenerKind
 from wire.messages.registration import Feature, RegisteredListener
 from wire.primitives import INT32_MAX
 
-__all__ = ["OWNER", "SUPPORTED_FEATURES", "BrokerConfig", "GroupConfig"]
+__all__ = ["OWNER", "BrokerConfig", "GroupConfig", "TransactionConfig"]
 
 _DAY_MS = 24 * 3_600_000
 OWNER = "broker"  # of the core's tokens
-
-# What this broker can live with once the controllers have finalised it. A Kafka controller
-# refuses a broker that does not list every finalised feature.
-SUPPORTED_FEATURES = (
-    Feature(name="metadata.version", min_supported_version=7, max_supported_version=25),
-    Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
-    Feature(name="group.version", min_supported_version=0, max_supported_version=1),
-    Feature(name="transaction.version", min_supported_version=0, max_supported_version=2),
-    Feature(
-        name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +31,16 @@ class GroupConfig:
     max_size: int = INT32_MAX  # members of a group
     new_member_join_timeout_ms: int = 300_000  # Kafka's, and no key of its own
 
+    # Groups in which the coordinator assigns: group.consumer.*
+    consumer_session_timeout_ms: int = 45_000
+    consumer_session_timeout_range_ms: tuple[int, int] = (45_000, 60_000)  # what groups may set
+    consumer_heartbeat_interval_ms: int = 5000
+    consumer_heartbeat_interval_range_ms: tuple[int, int] = (5000, 15_000)
+    consumer_assignment_interval_range_ms: tuple[int, int] = (0, 15_000)
+    consumer_max_size: int = INT32_MAX
+    consumer_migration_policy: str = "bidirectional"
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first, if none is asked for
+
     # Offsets.
     offset_metadata_max_bytes: int = 4096
     commit_timeout_ms: int = 5000  # offsets.commit.timeout.ms: of every write
@@ -52,6 +51,24 @@ class GroupConfig:
     # The topic of offsets.
     topic_num_partitions: int = 50
     topic_replication_factor: int = 3
+    topic_segment_bytes: int = 100 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """These are the limits and times of the coordinators of transactions."""
+
+    max_timeout_ms: int = 900_000  # transaction.max.timeout.ms: of a producer's transactions
+    time_out_check_interval_ms: int = 10_000
+    expiration_ms: int = 7 * _DAY_MS  # transactional.id.expiration.ms
+    expiration_check_interval_ms: int = 3_600_000
+    write_timeout_ms: int = 30_000  # a client does not wait for longer
+    load_bytes_max: int = 128 << 10  # as that of groups
+
+    # The topic of transactions: transaction.state.log.*
+    topic_num_partitions: int = 50
+    topic_replication_factor: int = 3
+    topic_min_isr: int = 2
     topic_segment_bytes: int = 100 << 20
 
 
@@ -95,6 +112,7 @@ class BrokerConfig:
     high_watermark_checkpoint_interval_ms: int = 5000
     controller_retry_backoff_ms: int = 50  # AlterPartition after a top-level error
     log_retention_check_interval_ms: int = 300_000
+    log_cleaner_enable: bool = True
 
     # Clients.
     fetch_max_bytes: int = 55 << 20
@@ -105,6 +123,7 @@ class BrokerConfig:
     forward_timeout_ms: int = 60_000
 
     groups: GroupConfig = field(default_factory=GroupConfig)
+    transactions: TransactionConfig = field(default_factory=TransactionConfig)
 
     # Topics.
     auto_create_topics: bool = True
@@ -112,4 +131,4 @@ class BrokerConfig:
     default_replication_factor: int = -1
     # Settings of server.properties under Kafka's names. They are the static level below the
     # dynamic ones of the metadata log, and what DescribeConfigs shows.
-    properties: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)

@@ -1,5 +1,5 @@
-"""A broker works on its logs from time to time: it saves high watermarks, removes old records and
-forgets producers.
+"""A broker works on its logs from time to time: it saves high watermarks, removes old records, has
+logs compacted (log_cleaning.py) and forgets producers.
 
 A replica that restarts begins with its checkpointed high watermark, so that it hides as few records
 as possible that consumers have already read. The checkpoint is also written at an orderly stop.
@@ -17,12 +17,12 @@ Source: Kafka's ReplicaManager.checkpointHighWatermarks and LogManager.cleanupLo
 """
 
 from collections import deque
-from heapq import heappop, heappush
 
 from broker.cluster import Cluster
+from broker.earliest_times import EarliestTimes
+from broker.log_cleaning import Cleaning
 from broker.partition.partition import Partition
 from broker.replicas import Replicas
-from broker.waiting import is_worth_compacting
 from controller.metadata.delta import MetadataDelta
 from quorum.core.effects import SaveHighWatermarks, earliest
 from quorum.core.outbox import Outbox
@@ -32,34 +32,6 @@ __all__ = ["LogChores"]
 _EXPIRE_PRODUCERS_MS = 600_000  # producer.id.expiration.check.interval.ms
 _FIRST_AFTER_MS = 30_000  # log.initial.task.delay.ms
 _AT_ONCE = 100  # logs in one go: each may cost reading an index
-
-
-class EarliestTimes:
-    """The earliest time that was noted for each log since the log was last taken."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, str]] = []
-        self._times_ms: dict[str, int] = {}  # any other entry of the heap is void
-
-    def note(self, name: str, at_ms: int) -> None:
-        if at_ms < self._times_ms.get(name, at_ms + 1):
-            self._times_ms[name] = at_ms
-            heappush(self._heap, (at_ms, name))
-            if is_worth_compacting(len(self._heap)):  # logs that are gone would stay for days
-                self._heap = sorted((at_ms, log) for log, at_ms in self._times_ms.items())
-
-    def forget(self, name: str) -> None:
-        self._times_ms.pop(name, None)
-
-    def take(self, before_ms: int) -> list[str]:
-        """Those whose time was before that one."""
-        taken = []
-        while self._heap and self._heap[0][0] < before_ms:
-            at_ms, name = heappop(self._heap)
-            if self._times_ms.get(name) == at_ms:
-                del self._times_ms[name]
-                taken.append(name)
-        return taken
 
 
 class Checkpointing:
@@ -217,7 +189,8 @@ class LogChores:
             replicas=replicas, interval_ms=config.log_retention_check_interval_ms
         )
         self._expiry = ProducerExpiry(replicas=replicas, cluster=cluster)
-        self._chores = (self._checkpointing, self.retention, self._expiry)
+        self._cleaning = Cleaning(replicas=replicas, cluster=cluster)
+        self._chores = (self._checkpointing, self.retention, self._cleaning, self._expiry)
 
     def start(self, now_ms: int) -> None:
         if not self._has_started:
@@ -241,10 +214,12 @@ class LogChores:
         """A partition's offsets may have moved, or it has come or gone: None."""
         self._checkpointing.moved(name)
         self.retention.moved(name, partition)
+        self._cleaning.moved(name, partition)
         self._expiry.moved(name, partition)
 
     def obey(self, delta: MetadataDelta) -> None:
         self.retention.obey(delta)
+        self._cleaning.obey(delta)
 
     def save_checkpoint(self) -> None:
         self._checkpointing.save()

@@ -117,6 +117,11 @@ class OffsetWaiters(Generic[W]):
     def has(self, partition: Partition) -> bool:
         return partition in self._heaps
 
+    def waiting(self, partition: Partition) -> Iterator[W]:
+        """Those that wait for it, in no order."""
+        _, heap = self._heaps.get(partition, (0, ()))
+        return (waiter for _, _, waiter in heap)
+
     def reached(self, partition: Partition, offset: int) -> Iterator[W]:
         """Those that need not wait any longer, the lowest offset first."""
         led = epoch_led(partition)

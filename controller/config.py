@@ -11,9 +11,13 @@ from uuid import UUID
 
 from controller.metadata.metadata_version import (
     ELR_VERSION,
+    GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     OLDEST_SUPPORTED,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
 )
 from wire.messages.registration import Feature, RegisteredListener
 from wire.metadata_records import DEFAULT_METADATA_VERSION, MetadataRecord
@@ -21,7 +25,8 @@ from wire.primitives import ZERO_UUID
 
 __all__ = ["SUPPORTED_FEATURES", "ControllerConfig"]
 
-# What this release can read and write once it is finalised.
+# What a node can live with once it is finalised. A Kafka controller refuses a broker that does not
+# list every finalised feature.
 SUPPORTED_FEATURES = (
     Feature(
         name=METADATA_VERSION,
@@ -31,8 +36,10 @@ SUPPORTED_FEATURES = (
     Feature(name=KRAFT_VERSION, min_supported_version=0, max_supported_version=1),
     Feature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
     # Of brokers and clients: the controllers keep their levels, no more.
-    Feature(name="group.version", min_supported_version=0, max_supported_version=1),
-    Feature(name="transaction.version", min_supported_version=0, max_supported_version=2),
+    Feature(name=GROUP_VERSION, min_supported_version=0, max_supported_version=1),
+    Feature(name=SHARE_VERSION, min_supported_version=0, max_supported_version=2),
+    Feature(name=STREAMS_VERSION, min_supported_version=0, max_supported_version=1),
+    Feature(name=TRANSACTION_VERSION, min_supported_version=0, max_supported_version=2),
 )
 
 
@@ -64,8 +71,13 @@ class ControllerConfig:
     unclean_election_interval_ms: int = 300_000
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_ms: int = 300_000
-    static_configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    # keys of server.properties, as given: the defaults beneath dynamic ones
+    # Keys of server.properties, as given, passwords too: the defaults beneath dynamic ones.
+    static_configs: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False
+    )
+
+    quota_window_count: int = 11  # of controller_mutation_rate
+    quota_window_ms: int = 1000
 
     # Registration with the active controller.
     registration_timeout_ms: int = 2000

@@ -20,33 +20,31 @@ from controller.config import ControllerConfig
 from controller.decision_milestones import ControllerMilestones, cause_of
 from controller.decisions import brokers, cluster, elections, failover
 from controller.decisions.brokers import present_life
-from controller.decisions.features import Quorum
+from controller.decisions.features import Quorum, why_not_to_lead
 from controller.images import Images
 from controller.liveness import Liveness
 from controller.metadata.changes import Change, record_count, split_changes
 from controller.metadata.configs import UNCLEAN_ELECTION
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import METADATA_VERSION
+from controller.metadata.own_configs import OwnConfigs
 from controller.milestones import Cause, Occasion
+from controller.quotas.mutations import Allowance, MutationQuota
+from controller.quotas.sampled_rate import Windows
 from controller.refusals import refuse
 from controller.registration import Registration
 from controller.requests import READS, WRITES, CommittedView, Situation, timeout_ms
 from quorum.core import parking
 from quorum.core.application import MetadataLog, State
-from quorum.core.effects import (
-    Effect,
-    Event,
-    Reply,
-    Request,
-    RequestFailed,
-    Response,
-    earliest,
-)
+from quorum.core.config_effects import ConfigsChanged
+from quorum.core.effects import Effect, Event, Reply, Request, RequestFailed, Response, earliest
 from quorum.core.outbox import EffectQueue
 from quorum.core.parking import Parking
 from quorum.core.types import OffsetAndEpoch
+from wire.batch import headers
+from wire.capabilities import Capability
 from wire.errors import ErrorCode
-from wire.message import Message
+from wire.message import Message, replace
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
@@ -63,6 +61,8 @@ __all__ = [
 ]
 
 OWNER = "controller"
+_GIVE_WAY_MS = 100
+_GIVE_WAY_DOUBLED = 7  # times: to 12.8 s
 _TAKE_OVER = Cause(Occasion.CONTROLLER_FAILED)
 
 
@@ -87,11 +87,17 @@ class Controller:
         self._accumulator = Accumulator(metadata_log)
         self._random = random
         self._images = Images()
+        self._own_configs = OwnConfigs(config.node_id)
         self._registration = Registration(config, now_ms)
         self._waiting: Parking[_Waiting] = Parking()
         self._epoch: int | None = None  # the epoch that this node leads
+        self._give_way_ms: int | None = None  # when it leaves the lead, since it is unable to lead
+        self._gave_way = 0  # times
         self._delivered_ms = now_ms  # when records were last delivered
         self._chores = Chores(config, self.liveness)
+        self._mutation_quota = MutationQuota(
+            Windows(config.quota_window_count, config.quota_window_ms)
+        )
         self._milestones = ControllerMilestones()
         self._outbox = EffectQueue(OWNER)
         self._has_stopped = False
@@ -125,6 +131,11 @@ class Controller:
         assert self._epoch is None, (self._epoch, epoch)
         if self._has_stopped:
             return
+        problem = why_not_to_lead(self._images.head, self.config)
+        if problem:
+            self._outbox.trace("controller", state="unable to lead", epoch=epoch, because=problem)
+            self._give_way(now_ms)
+            return
         self._epoch = epoch
         changes = self._changes_at_start()
         if changes:
@@ -142,7 +153,16 @@ class Controller:
         self._milestones.took_over(epoch, end_offset=self._accumulator.end_offset)
         self._outbox.effects += self._milestones.committed(self.applied_offset)
 
+    def _give_way(self, now_ms: int) -> None:
+        """At once, then ever later: perhaps nobody is able to, and each election is a record."""
+        wait_ms = _GIVE_WAY_MS << min(self._gave_way, _GIVE_WAY_DOUBLED) if self._gave_way else 0
+        self._gave_way += 1
+        self._give_way_ms = now_ms + wait_ms
+        if not wait_ms:
+            self._log.resign(now_ms)
+
     def resign(self, now_ms: int) -> None:
+        self._give_way_ms = None
         if self._epoch is None:
             return
         self._outbox.trace("controller", state="standby", epoch=self._epoch)
@@ -166,8 +186,10 @@ class Controller:
         self._delivered_ms = now_ms
         if self._epoch is None:
             self._follow(batches, next_offset)
+            self._tell_of_configs()
             return
         self._images.delivered_to_leader(next_offset)
+        self._tell_of_configs()
         self._outbox.effects += self._milestones.committed(next_offset)
         for waiting in self._waiting.release(lambda each: each.last_offset < next_offset):
             self._reply(waiting.request, waiting.response)
@@ -175,6 +197,8 @@ class Controller:
     def _follow(self, batches: bytes, next_offset: int) -> None:
         try:
             self._images.delivered_to_standby(batches, next_offset)
+            if not all(header.is_control for _, header in headers(batches)):
+                self._gave_way = 0  # somebody else is able to
         except ValueError as error:
             self._stop(f"the metadata log cannot be applied before offset {next_offset}: {error}")
 
@@ -191,6 +215,12 @@ class Controller:
         if not self._has_stopped:
             self._images.loaded(end)
             self._delivered_ms = now_ms
+            self._tell_of_configs()
+
+    def _tell_of_configs(self) -> None:
+        configs = self._own_configs.changed(self.image)
+        if configs is not None:
+            self._outbox.emit(ConfigsChanged(values=configs))
 
     def state(self) -> State | None:
         return self._images.state(self._delivered_ms)
@@ -219,6 +249,8 @@ class Controller:
         for waiting in self._waiting.expired(now_ms):
             message = "The changes were not committed in time; they may be all the same."
             self._refuse(waiting.request, ErrorCode.REQUEST_TIMED_OUT, message)
+        if self._give_way_ms is not None and now_ms >= self._give_way_ms:
+            self._log.resign(now_ms)
         if self._epoch is not None:
             self._do_chores(now_ms)
         if self._registration.is_due(self._images.committed, now_ms):
@@ -229,7 +261,7 @@ class Controller:
             return None
         own_ms = None if self._epoch is None else self._chores.deadline_ms(self._images.head)
         registration_ms = self._registration.deadline_ms(self._images.committed)
-        return earliest(self._waiting.due_ms, registration_ms, own_ms)
+        return earliest(self._waiting.due_ms, registration_ms, own_ms, self._give_way_ms)
 
     def take_effects(self) -> list[Effect]:
         """What was decided since the last call is appended first."""
@@ -258,7 +290,11 @@ class Controller:
             message = "Too many requests wait for the controller; nothing was done: try again."
             self._refuse(request, ErrorCode.REQUEST_TIMED_OUT, message)
             return
-        decision = WRITES[type(request.body)](self._situation(now_ms), request.body)
+        allowance = self._allowance(request, now_ms)
+        decision = WRITES[type(request.body)](self._situation(allowance, now_ms), request.body)
+        response = decision.response
+        if allowance.throttle_ms:
+            response = replace(response, throttle_time_ms=allowance.throttle_ms)
         if decision.kraft_version is not None:
             self._accumulator.write()
             problem = self._log.raise_kraft_version(decision.kraft_version, now_ms)
@@ -275,12 +311,12 @@ class Controller:
                 self._chores.elect_overdue_soon(now_ms)
             self._after(request.body, decision.response, last_offset, now_ms)
         elif not self._images.has_uncommitted and decision.kraft_version is None:
-            self._reply(request, decision.response)
+            self._reply(request, response)
             return
         else:
             last_offset = self._accumulator.end_offset - 1
         deadline_ms = now_ms + timeout_ms(request.body, self.config)
-        waiting = _Waiting(last_offset, self._epoch, request, decision.response)
+        waiting = _Waiting(last_offset, self._epoch, request, response)
         self._waiting.park(waiting, deadline_ms)
 
     def _after(self, body: object, response: object, last_offset: int, now_ms: int) -> None:
@@ -314,7 +350,16 @@ class Controller:
                 now_ms=now_ms,
             )
 
-    def _situation(self, now_ms: int) -> Situation:
+    def _allowance(self, request: Request, now_ms: int) -> Allowance:
+        return self._mutation_quota.allowance(
+            self.image.client_quotas,
+            request.principal.name,
+            request.client_id or "",
+            is_strict=Capability.KNOWS_THROTTLING_QUOTA_EXCEEDED not in request.lacking,
+            now_ms=now_ms,
+        )
+
+    def _situation(self, allowance: Allowance, now_ms: int) -> Situation:
         return Situation(
             head=self._images.head,
             config=self.config,
@@ -322,6 +367,7 @@ class Controller:
             quorum=Quorum(kraft_version=self._log.kraft_version, voter_ids=self._log.voter_ids),
             next_offset=self._accumulator.end_offset,
             liveness=self.liveness,
+            allowance=allowance,
             now_ms=now_ms,
         )
 

@@ -87,7 +87,7 @@ class Images:
     def state(self, timestamp_ms: int) -> State | None:
         """What is committed, for a snapshot; None while there is nothing whole to write."""
         image = self.committed
-        if not self._had_data or image.transaction is not None:
+        if not self._had_data or image.transaction is not None or image.beyond_us:
             return None
         batches = batches_of(image, timestamp_ms=timestamp_ms)
         return State(end_offset=image.at.offset, batches=batches)

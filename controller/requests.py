@@ -34,6 +34,7 @@ from controller.liveness import Liveness
 from controller.metadata.describe_configs import describe_configs
 from controller.metadata.image import MetadataImage
 from controller.metadata.security import AUTHORIZER, describe_acls
+from controller.quotas.mutations import Allowance
 from quorum.core.application import MetadataLog
 from wire.messages import registration as messages
 from wire.messages.acls import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
@@ -53,7 +54,7 @@ from wire.messages.partitions import (
     ListPartitionReassignmentsRequest,
 )
 from wire.messages.producing import AllocateProducerIdsRequest
-from wire.messages.scram import AlterUserScramCredentialsRequest
+from wire.messages.scram_users import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
 __all__ = ["READS", "WRITES", "CommittedView", "Situation", "timeout_ms"]
@@ -71,6 +72,7 @@ class Situation:
     quorum: Quorum
     next_offset: int  # of the next record of the log
     liveness: Liveness
+    allowance: Allowance  # of the client that asks
     now_ms: int
 
 
@@ -133,16 +135,16 @@ WRITES: Mapping[type, Callable[[Situation, Any], Decision[Any]]] = {
         at.head, body, at.config, at.random
     ),
     CreatePartitionsRequest: lambda at, body: existing_topics.decide_create_partitions(
-        at.head, body, at.random
+        at.head, body, at.random, at.allowance
     ),
     CreateTopicsRequest: lambda at, body: new_topics.decide_create_topics(
-        at.head, body, at.config, at.random
+        at.head, body, at.config, at.random, at.allowance
     ),
     DeleteAclsRequest: lambda at, body: security_changes.decide_delete_acls(
         at.head, body, at.config
     ),
     DeleteTopicsRequest: lambda at, body: existing_topics.decide_delete_topics(
-        at.head, body, at.config
+        at.head, body, at.config, at.allowance
     ),
     ElectLeadersRequest: lambda at, body: elections.decide_elect_leaders(at.head, body, at.config),
     IncrementalAlterConfigsRequest: lambda at, body: (

@@ -69,8 +69,10 @@ _TURNS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("log", ("--client", "aiokafka")),
     ("admin", ()),
     ("cas-register", ()),
+    ("transactions", ()),
     ("log", ("--no-idempotence",)),
     ("set", ()),
+    ("bank", ()),
     ("observe", ()),
     ("partition-epoch", ()),
     ("kafka", ()),
@@ -193,7 +195,9 @@ def report(
         "",
         "Runs on real processes: the workloads by turns, each under several kinds of faults. What",
         "makes a run void was fixed before the first of them (`jepsen_like/faults/validity.py`);",
-        "void runs are counted here, and not repeated.",
+        "void runs are counted here, and not repeated. Each run leaves a page, `report.html`,",
+        "which begins with what it has shown, what was planted, and the command that makes it",
+        "again; `quorumlab check RUN --export FILE.svg` (or `.png`) makes one picture of that.",
         "",
         f"Made by `{command}`: {_at(commits)}. A run is made again by its command below the table.",
         "",
@@ -286,9 +290,11 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     done = sum(each["safety"]["ok"] for each in told)
     controllers = sum(each["controller_elections"] for each in told)
     leaders = sum(each["leader_elections"] for each in told)
-    yield f"**{len(told)} runs: {counted}.** {seconds / 60:.0f} minutes with faults; meanwhile"
-    yield f"{done} operations succeeded, {controllers} active controllers and {leaders} leaders of"
-    yield "partitions were elected."
+    proven = sum(bool(fault["bit"]) for each in told for fault in each["faults"])
+    planned = sum(each["faults_planned"] for each in told)
+    yield f"**{done:,} operations succeeded in {len(told):,} runs, under {proven:,} proven faults"
+    yield f"of {planned:,}: {counted}.** {seconds / 60:.0f} minutes with faults; meanwhile"
+    yield f"{controllers} active controllers and {leaders} leaders of partitions were elected."
 
 
 def _missing(left_out: Mapping[str, str]) -> Iterable[str]:

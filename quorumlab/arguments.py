@@ -1,45 +1,58 @@
-"""The parser of command lines: a refusal is one line, which names the nearest known word.
+"""The command line, on click: a refusal is one line, which names the nearest known word.
 
-Each verb decides what its options mean. argparse itself prints the whole usage before every
-complaint, which hides it.
+Each verb declares its options as a table of text. Its help, the completion of shells and the man
+page are made from that table; what the options mean is up to the verb.
 
 A verb's module is imported once a command line names the verb. A node, of which six may start at a
 time, does not pay for the checkers of histories, and the list of verbs pays for no verb.
 """
 
-import argparse
-import difflib
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from types import SimpleNamespace
+from typing import Any
+
+import click
+from click.core import ParameterSource, augment_usage_errors
 
 __all__ = [
     "Failed",
-    "Parser",
+    "Tree",
     "UsageError",
+    "Verb",
     "Verbs",
+    "commands_of",
     "declare",
     "did_you_mean",
-    "later",
+    "group",
     "loading_modules",
+    "parse",
+    "refusal",
 ]
 
-# Verb -> what the list of verbs says of it, and its actions, or else the module of
-# `quorumlab.verbs` that adds its options: by `add_options`, or by a function named behind a colon.
-Verbs = Mapping[str, "tuple[str, str | Verbs]"]
+# Verb -> what the list of verbs says of it, and its own verbs, or else the module of
+# `quorumlab.verbs` whose VERBS have it: made already, or as the text that `declared` takes.
+Tree = Mapping[str, "tuple[str, str | Tree]"]
+Run = Callable[[SimpleNamespace], int]
 
-_USAGE = 2
-_HELP = ("-h", "--help")  # is named anyway
+_WIDTH = 80
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question that names the nearest known word; empty if none is near."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]!r}? " if close else ""
+    from difflib import get_close_matches
+
+    return _question(get_close_matches(word, list(known), n=1))
+
+
+def _question(near: Sequence[str] | None) -> str:
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 @contextmanager
@@ -53,34 +66,202 @@ def loading_modules() -> Iterator[None]:
         gc.enable()
 
 
+# --- kinds of values --------------------------------------------------------------------------
+
+
 def positive(text: str) -> float:
-    """A type for `add_argument`: a finite number above 0."""
+    """A finite number above 0."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise ValueError(f"{text!r} is no number above 0")
     return value
 
-
-# --- options as a table ----------------------------------------------------------------------
 
 _TYPES: Mapping[str, Callable[[str], object]] = {"int": int, "positive": positive}
 _OF_METAVARS: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("N", "P", "MS", "MB"), int),
     **dict.fromkeys(("D", "DIR", "FILE"), Path),
 }
+_COMPLETED = {"D": "dir", "DIR": "dir", "FILE": "file", "TARGET": "file"}
+
+
+class _Kind(click.ParamType[object]):
+    """What a value is converted by, which raises ValueError, and what a shell completes it to."""
+
+    def __init__(self, of: Callable[[str], object], metavar: str) -> None:
+        self.name = metavar
+        self.of = of
+        # A small word alone, as in `--watch spark`, is the only choice.
+        self.choices = metavar.split("|") if metavar.islower() else []
+
+    def convert(self, value: str, param: Any, ctx: click.Context | None) -> object:
+        options = [name for each in ctx.command.params for name in each.opts] if ctx else []
+        if isinstance(param, click.Option) and value.startswith("-") and value in options:
+            self.fail(f"a value is missing before {value}", param, ctx)
+        if self.choices and value not in self.choices:
+            near = did_you_mean(value, self.choices)
+            self.fail(f"no {value!r}: {near}there are {', '.join(self.choices)}", param, ctx)
+        try:
+            return self.of(value)
+        except ValueError as error:
+            told = f"{value!r} is no whole number" if self.of is int else str(error)
+            self.fail(told, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: Any, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        if kind := _COMPLETED.get(self.name):
+            return [CompletionItem(incomplete, type=kind)]
+        return [CompletionItem(each) for each in self.choices if each.startswith(incomplete)]
+
+
+# --- help -------------------------------------------------------------------------------------
+
+
+class _Formatter(click.HelpFormatter):
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(click.style(heading, bold=True))
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
+class _WithExamples(click.Command):
+    """A command that ends its help with examples: `$ words  what they do`, a line each."""
+
+    context_class = _Context
+    examples: Sequence[str]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Examples"):
+            formatter.write("".join(f"{line}\n" for line in self.example_lines(ctx)))
+
+    def example_lines(self, ctx: click.Context) -> Iterator[str]:
+        for example in self.examples:
+            words, _, told = example.partition("  ")
+            if told:
+                yield f"  # {' '.join(told.split())}"
+            line = f"  {ctx.command_path}{words.removeprefix('$')}"
+            while len(line) > _WIDTH and (at := line.rfind(" --", 0, _WIDTH - 1)) > 0:
+                yield f"{line[:at]} \\"
+                line = f"     {line[at:]}"
+            yield line
+
+
+class Verb(_WithExamples):
+    """What a command line runs; parsed, it is a namespace with the function `run`."""
+
+    def __init__(self, run: Run, about: str | None, examples: Sequence[str]) -> None:
+        super().__init__(None, context_settings={**_HELP, "allow_extra_args": True}, help=about)
+        self.run, self.examples = run, examples
+        self.defaults: dict[str, object] = {}
+        self.exclusive: list[tuple[bool, list[str]]] = []  # is one needed? Of which options?
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with augment_usage_errors(ctx):  # click's parser does not say whose option it is
+            super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            raise click.UsageError(f"unknown {' '.join(ctx.args)}", ctx)
+        for is_needed, names in () if ctx.resilient_parsing else self.exclusive:
+            given = [name for name in names if _is_given(ctx, name[2:].replace("-", "_"))]
+            if len(given) > 1:
+                raise click.UsageError(f"give {given[0]} or {given[1]}, not both", ctx)
+            if is_needed and not given:
+                raise click.UsageError(f"give one of {', '.join(names)}", ctx)
+        return ctx.args
+
+    def invoke(self, ctx: click.Context) -> SimpleNamespace:
+        given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
+        lists = {name: [*value] for name, value in given.items() if isinstance(value, tuple)}
+        return SimpleNamespace(**{**self.defaults, **given, **lists, "run": self.run})
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+class Verbs(click.Group, _WithExamples):
+    """Verbs in the order in which they are listed: name, or name/other name -> verb.
+
+    `about` says what they are, and then has a line for each example.
+    """
+
+    def __init__(self, about: str, verbs: Mapping[str, click.Command]) -> None:
+        told, *self.examples = [line.strip() for line in about.splitlines()]
+        commands = {name: verb for names, verb in verbs.items() for name in names.split("/")}
+        super().__init__(None, commands, help=_sentence(told), context_settings=_HELP)
+        self.short_help, self.subcommand_metavar = told, "VERB ..."
+        self.listed = [names.partition("/")[0] for names in verbs]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self.listed
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            raise click.UsageError(f"VERB is missing; there are {', '.join(self.listed)}", ctx)
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(
+                [(name, self.commands[name].short_help or "") for name in self.listed]
+            )
+
+
+class _Later(click.Command):
+    """A verb whose module is imported once a command line names it."""
+
+    def __init__(self, name: str, about: str, module: str) -> None:
+        super().__init__(None, short_help=about)
+        self._place = f"quorumlab.verbs.{module}", name
+
+    def make_context(self, *args: Any, **named: Any) -> click.Context:
+        module, name = self._place
+        found: str | click.Command = import_module(module).VERBS[name]
+        verb = declared(found) if isinstance(found, str) else found
+        verb.help = verb.help or _sentence(self.short_help)
+        return verb.make_context(*args, **named)
+
+
+def _sentence(told: str | None) -> str:
+    return f"{told[:1].upper()}{told[1:].removesuffix('.')}." if told else ""
+
+
+def commands_of(verbs: Tree) -> dict[str, click.Command]:
+    return {
+        name: _Later(name, about, inner)
+        if isinstance(inner, str)
+        else Verbs(about, commands_of(inner))
+        for name, (about, inner) in verbs.items()
+    }
+
+
+# --- options as a table ----------------------------------------------------------------------
+
+
+def group(about: str, verbs: Mapping[str, str]) -> Verbs:
+    return Verbs(about, {names: declared(text) for names, text in verbs.items()})
+
+
+def declared(text: str) -> Verb:
+    """The first line is what the verb runs and, behind two spaces, what a list of verbs says of it;
+    then comes the table."""
+    head, _, table = text.partition("\n")
+    run, _, told = head.partition("  ")
+    return declare(run, table, told=told or None)
 
 
 def declare(
-    parser: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], int],
-    table: str,
-    about: str | None = None,
-    **types: Callable[[str], object],
-) -> None:
-    """Gives a verb what it runs, its description, and the options and words of a table.
+    run: Run | str, table: str, *, told: str | None = None, **types: Callable[[str], object]
+) -> Verb:
+    """A verb: what it runs, and the options, the words and the examples of a table.
+
+        What the verb does, if the list of verbs does not say all of it.
 
         --name METAVAR [marks]  help
         -r/--recursive  help                    without a METAVAR it is a flag
@@ -88,57 +269,61 @@ def declare(
         target TARGET [?]  help                 a word of the command line
         | --edn FILE  help                      one of several options, which exclude each other
         |! --edn FILE  help                     one of them must be given
+        $ --on spark DIR  what it does          an example, without the name of the verb
 
     Marks: `!` is required, `*` may be given again, `?`, `*` and `+` say how many words, the name of
     a type (`int`, `positive`, or one of `types`) converts, and anything else is the default. Some
-    metavars have a type of their own: N is a whole number, DIR and FILE are paths.
+    metavars have a type of their own: N is a whole number, DIR and FILE are paths. `told` is what a
+    list of verbs says. `run` may be
+    `module:function` of `quorumlab.verbs`, imported once the command line is understood: a user who
+    asks for help, or has misspelt an option, does not wait for what is slow to load.
     """
-    parser.description = about or parser.description
-    parser.set_defaults(run=run)
-    group: argparse._ActionsContainer = parser
-    for line in table.strip().splitlines():
-        spec, _, told = line.strip().partition("  ")
-        bar, spec = spec.split(" ", 1) if spec.startswith("|") else ("", spec)
-        if not bar:
-            group = parser
-        elif group is parser:
-            group = parser.add_mutually_exclusive_group(required=bar == "|!")
-        spec, _, marks = spec.removesuffix("]").partition(" [")
-        names, _, metavar = spec.partition(" ")
-        how = _how(names, metavar, marks.split(), types)
-        group.add_argument(*names.split("/"), help=" ".join(told.split()) or None, **how)
+    about, blank, rest = table.partition("\n\n")
+    lines = [line.strip() for line in (rest if blank else table).strip().splitlines()]
+    examples = [line for line in lines if line.startswith("$")]
+    more = " ".join(about.split()) if blank else _sentence(told)
+    verb = Verb(_later(run) if isinstance(run, str) else run, more, examples)
+    verb.short_help = told
+    bar = ""
+    for line in (line for line in lines if line and line not in examples):
+        spec, _, told = line.partition("  ")
+        before, (bar, spec) = bar, spec.split(" ", 1) if line.startswith("|") else ("", spec)
+        param, default = _param(spec, " ".join(told.split()), types)
+        verb.params.append(param)
+        verb.defaults[param.name] = default
+        if bar and not before:
+            verb.exclusive.append((bar == "|!", []))
+        if bar:
+            verb.exclusive[-1][1].append(param.opts[-1])
+    return verb
 
 
-def _how(
-    names: str, metavar: str, marks: list[str], types: Mapping[str, Callable[[str], object]]
-) -> dict[str, Any]:
+def _param(
+    spec: str, told: str, types: Mapping[str, Callable[[str], object]]
+) -> tuple[click.Parameter, object]:
+    """And its default."""
+    spec, _, marks = spec.removesuffix("]").partition(" [")
+    names, _, metavar = spec.partition(" ")
     if not metavar:
-        return {"action": "store_true"}
-    is_choice = "|" in metavar and metavar.islower()
-    how: dict[str, Any] = {"choices": metavar.split("|")} if is_choice else {"metavar": metavar}
-    kind = _OF_METAVARS.get(metavar)
-    for mark in marks:
-        if mark == "!":
-            how["required"] = True
-        elif mark == "*" and names.startswith("-"):
-            how |= {"action": "append", "default": []}
-        elif mark in ("?", "*", "+"):
-            how["nargs"] = mark
-        elif mark in types or mark in _TYPES:
-            kind = types.get(mark) or _TYPES[mark]
-        else:
-            assert "default" not in how, (names, marks)  # a type that is misspelt is none
-            how["default"] = mark if kind is None else kind(mark)
-    return how if kind is None else {**how, "type": kind}
+        return click.Option(names.split("/"), is_flag=True, help=told), False
+    words, known = {*marks.split()}, {**_TYPES, **types}
+    of = next((known[word] for word in words if word in known), _OF_METAVARS.get(metavar, str))
+    defaults = [*words.difference(known, "!?*+")]
+    assert len(defaults) < 2, (names, marks)  # a type that is misspelt is none
+    default = of(defaults[0]) if defaults else [] if "*" in words else None
+    how: dict[str, Any] = {"type": _Kind(of, metavar), "help": told}
+    if names.startswith("-"):
+        how |= {"metavar": metavar, "required": "!" in words, "multiple": "*" in words}
+        return click.Option(names.split("/"), **how), default
+    if words.intersection("?*"):
+        how["required"], metavar = False, f"[{metavar}]"
+    if words.intersection("*+"):
+        how["nargs"], metavar = -1, f"{metavar}..."
+    return click.Argument([names], metavar=metavar, **{"required": True, **how}), default
 
 
-def later(function: str) -> Callable[[argparse.Namespace], int]:
-    """`module:function` of `quorumlab.verbs`, imported once a command line is understood.
-
-    A user who asks for help, or has misspelt an option, does not wait for what is slow to load.
-    """
-
-    def run(args: argparse.Namespace) -> int:
+def _later(function: str) -> Run:
+    def run(args: SimpleNamespace) -> int:
         module, _, name = function.partition(":")
         with loading_modules():
             found = import_module(f"quorumlab.verbs.{module}")
@@ -148,64 +333,42 @@ def later(function: str) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-class Parser(argparse.ArgumentParser):
-    """The parsers of its verbs are of the same kind. `options` is as in `Verbs`."""
+# --- parsing ----------------------------------------------------------------------------------
 
-    def __init__(self, *args: Any, options: "str | Verbs" = "", **named: Any) -> None:
-        super().__init__(*args, **named)
-        self._options = options
 
-    def add_verbs(self, verbs: Verbs, **named: Any) -> None:
-        actions = self.add_subparsers(**named)
-        for name, (about, options) in verbs.items():
-            actions.add_parser(name, help=about, options=options)
+def parse(command: click.Command, given: Sequence[str]) -> SimpleNamespace:
+    """Raises click's UsageError, and its Exit once it has printed what was asked for."""
+    colour = False if os.environ.get("NO_COLOR") else None
+    with loading_modules(), command.make_context("quorumlab", [*given], color=colour) as context:
+        args: SimpleNamespace = context.command.invoke(context)
+        return args
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        options, self._options = self._options, ""
-        if not isinstance(options, str):
-            self.add_verbs(options, required=True, metavar="ACTION")
-        elif options:
-            module, _, function = options.partition(":")
-            getattr(import_module(f"quorumlab.verbs.{module}"), function or "add_options")(self)
-        return super().parse_known_args(args, namespace)
 
-    def error(self, message: str) -> NoReturn:
-        there = [name for action in self._verb_actions() for name in action.choices]
-        if message.startswith("the following arguments are required") and there:
-            message += f"; there are {', '.join(there)}"
-        self.complain(message.removeprefix("argument "))
+def refusal(error: click.UsageError) -> str:
+    """What is wrong with the command line, and where its help is, in one line."""
+    path = error.ctx.command_path if error.ctx else "quorumlab"
+    end = f"see `{path} --help`"
+    match error:
+        case click.NoSuchOption():
+            near = [name for name in error.possibilities or () if name != "--help"]  # named anyway
+            told = f"unknown {error.option_name}: {_question(near)}"
+        case click.exceptions.NoSuchCommand():
+            told = f"no verb {error.command_name!r}: {_question(error.possibilities)}"
+            end = f"`{path} --help` lists them"
+        case click.MissingParameter():
+            told = f"{_name_of(error.param)} is missing: "
+        case click.BadParameter():
+            told = f"{_name_of(error.param)}: {error.message}: "
+        case _:
+            told = f"{error.message.removesuffix('.')}: "
+    return f"{path.removeprefix('quorumlab').strip()}: {told}{end}".removeprefix(": ")
 
-    def complain(self, message: str) -> NoReturn:
-        asked = self.prog.removeprefix("quorumlab").strip()
-        about = f"{asked}: " if asked else ""
-        end = "" if message.endswith("?") else ":"
-        self.exit(_USAGE, f"quorumlab: {about}{message}{end} see `{self.prog} --help`\n")
 
-    def refuse_unknown(self, given: list[str], unknown: list[str]) -> NoReturn:
-        """`unknown` of the words `given`; the verb that they name last is asked."""
-        for at, word in enumerate(given):
-            for verbs in self._verb_actions():
-                if word in verbs.choices:
-                    verbs.choices[word].refuse_unknown(given[at + 1 :], unknown)
-        options = [name for name in self._option_string_actions if name not in _HELP]
-        nearest = did_you_mean(unknown[0].partition("=")[0], options)
-        self.complain(f"unknown {' '.join(unknown)}: {nearest}".rstrip(": "))
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuses a choice in the words of our own refusals."""
-        known = action.choices
-        if known is None or value in known:
-            return
-        names = [str(each) for each in known]
-        raise argparse.ArgumentError(
-            action,
-            f"no {str(value)!r}: {did_you_mean(str(value), names)}there are {', '.join(names)}",
-        )
-
-    def _verb_actions(self) -> "Iterator[argparse._SubParsersAction[Parser]]":
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                yield action
+def _name_of(param: click.Parameter | None) -> str:
+    assert param is not None
+    return (
+        param.human_readable_name.strip("[].") if "-" not in param.opts[-1][:1] else param.opts[-1]
+    )
 
 
 class Failed(Exception):

@@ -3,74 +3,77 @@
 Exit codes: 0 fine, 1 error, 2 usage, 3 unhealthy, 4 a check was violated, 5 verdict unknown.
 """
 
-import argparse
 import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from types import SimpleNamespace
+
+import click
 
 from quorumlab import __version__
-from quorumlab.arguments import Failed, Parser, UsageError, Verbs, did_you_mean, loading_modules
+from quorumlab.arguments import Failed, Tree, UsageError, Verbs, commands_of, parse, refusal
 from quorumlab.interrupts import sigterm_as_ctrl_c
 
-__all__ = ["EXTRAS", "INTERRUPTED", "VERBS", "foreign", "main", "overwritten"]
+__all__ = ["COMPLETE", "EXTRAS", "INTERRUPTED", "VERBS", "foreign", "main", "overwritten", "root"]
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
+COMPLETE = "_QUORUMLAB_COMPLETE"  # click's name for the variable by which a shell asks
 
-VERBS: Verbs = {
-    "up": ("start a local cluster, and watch it until Ctrl-C", "up"),
-    "down": ("stop the cluster in --dir", "nodes:add_down_options"),
-    "status": ("describe the cluster in --dir", "status"),
-    "node-stop": ("stop one node of --dir in good order", "nodes:add_stop_options"),
-    "node-start": (
-        "start one node of --dir, and wait until it is ready",
-        "nodes:add_start_options",
-    ),
-    "node-kill": ("kill one node of --dir with SIGKILL", "nodes:add_kill_options"),
-    "node": ("run one node in the foreground", "run_node"),
-    "format": ("prepare the data directories of a node", "format"),
-    "topics": ("create, list, describe, delete and alter topics", "topics"),
-    "produce": ("write lines to a topic as records", "client_options:add_produce_options"),
-    "consume": ("read the records of a topic", "client_options:add_consume_options"),
-    "groups": ("list, describe and delete consumer groups", "client_options:add_groups_options"),
-    "quorum": ("describe the metadata quorum, change its voters", "quorum"),
+VERBS: Tree = {
+    "up": ("start a local cluster, and watch it until Ctrl-C", "cluster_options"),
+    "down": ("stop the cluster in --dir", "cluster_options"),
+    "status": ("describe the cluster in --dir", "cluster_options"),
+    "top": ("a live view of a cluster, ours or any Kafka's", "cluster_options"),
+    "node-stop": ("stop one node of --dir in good order", "cluster_options"),
+    "node-start": ("start one node of --dir, and wait until it is ready", "cluster_options"),
+    "node-kill": ("kill one node of --dir with SIGKILL", "cluster_options"),
+    "node": ("run one node in the foreground", "cluster_options"),
+    "format": ("prepare the data directories of a node", "cluster_options"),
+    "topics": ("create, list, describe, delete and alter topics", "admin_options"),
+    "produce": ("write lines to a topic as records", "client_options"),
+    "consume": ("read the records of a topic", "client_options"),
+    "groups": ("list, describe and delete consumer groups", "client_options"),
+    "users": ("add, list and delete users and their passwords", "security_options"),
+    "acls": ("add, list and delete entries that say who may do what", "security_options"),
+    "quorum": ("describe the metadata quorum, change its voters", "admin_options"),
     "chaos": (
-        "break things on purpose, and judge what is seen",
+        "break things on purpose, and judge what is seen\n"
+        "$ run --faults kill --seconds 20  a cluster of real processes\n"
+        "$ sim --sweep 100  a hundred seeds on virtual time\n"
+        "$ museum B5  a known failure, and its mending",
         {
-            "run": ("break a cluster of real processes, and judge what clients saw", "chaos_run"),
-            "report": ("many runs over all kinds of faults, and a page about them", "chaos_report"),
-            "export": ("write a history as EDN or JSON lines", "chaos_history:add_export_options"),
-            "museum": (
-                "known failures of Apache Kafka, red and green",
-                "chaos_options:add_museum_options",
+            "run": (
+                "break a cluster of real processes, and judge what clients saw",
+                "chaos_options",
             ),
-            "scenario": (
-                "the protocol as text: commands, and what comes of each",
-                "chaos_options:add_scenario_options",
+            "report": (
+                "many runs over all kinds of faults, and a page about them",
+                "chaos_options",
             ),
-            "sim": ("run seeds on virtual time", "chaos_options:add_sim_options"),
-            "replay": (
-                "do a simulated run again, with the same digest",
-                "chaos_options:add_replay_options",
-            ),
-            "shrink": (
-                "the smallest simulated run that still fails",
-                "chaos_options:add_shrink_options",
-            ),
-            "timeline": (
-                "a history as lanes of processes and bands of faults",
-                "chaos_history:add_timeline_options",
-            ),
+            "export": ("write a history as EDN or JSON lines", "chaos_options"),
+            "museum": ("known failures of Apache Kafka, red and green", "chaos_options"),
+            "scenario": ("the protocol as text: commands, and what comes of each", "chaos_options"),
+            "sim": ("run seeds on virtual time", "chaos_options"),
+            "replay": ("do a simulated run again, with the same digest", "chaos_options"),
+            "shrink": ("the smallest simulated run that still fails", "chaos_options"),
+            "timeline": ("a history as lanes of processes and bands of faults", "chaos_options"),
         },
     ),
-    "check": ("judge a history: valid, violated or undecided, and why", "check"),
-    "bench": ("run the benchmarks: one JSON line a figure", "bench"),
-    "compare": ("the designs side by side, under the same failure", "compare"),
-    "demo": ("watch a cluster survive two kills (under 45 s)", "up:add_demo_options"),
+    "check": ("judge a history: valid, violated or undecided, and why", "judging_options"),
+    "bench": ("run the benchmarks: one JSON line a figure", "judging_options"),
+    "compare": ("the designs side by side, under the same failure", "judging_options"),
+    "tour": ("ten minutes with everything real, step by step", "cluster_options"),
+    "demo": ("watch a cluster survive two kills (under 45 s)", "cluster_options"),
     "inspect": ("look into a metadata log, ours or Kafka's", "inspect"),
-    "doctor": ("what is wrong with a cluster? Reads only", "doctor"),
+    "doctor": ("what is wrong with a cluster? Reads only", "cluster_options"),
+    "completion": ("completion for a shell, or a man page", "completion"),
 }
+_ABOUT = """Kafka-protocol clusters on a self-managed metadata quorum.
+$ up --detach  three controllers and three brokers, in ./data
+$ topics create orders --partitions 3
+$ chaos run --faults kill --seconds 20  break a cluster, and judge what clients saw"""
 
 # module -> its error, whose message is all that the user is told
 ERRORS = {
@@ -81,11 +84,11 @@ ERRORS = {
 
 # package -> the extra that brings it: only some verbs need these
 EXTRAS = {
-    "confluent_kafka": "demo",
     "kazoo": "zk",
     "pandas": "spark",
     "pyarrow": "spark",
     "pyspark": "spark",
+    "resvg_py": "png",
 }
 # Our names are common words at the top level: a file of the user's on PYTHONPATH, or another
 # distribution, may have one of them. None of these is imported here, for it might not be ours.
@@ -113,41 +116,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(given: list[str]) -> int:
-    verb = next((word for word in given if not word.startswith("-")), None)
-    if verb is not None and verb not in VERBS:
-        near = did_you_mean(verb, VERBS)
-        return _fail(f"no verb {verb!r}: {near}`quorumlab --help` lists them", USAGE)
-    if verb == "inspect":
-        from quorumlab.verbs.inspect import with_default_verb
+    if told := os.environ.get(COMPLETE):  # a shell asks, for which `completion` wrote a script
+        from click.shell_completion import shell_complete
 
-        given = with_default_verb(given)
-    parser = _parser()
-    try:
-        with loading_modules():
-            args, unknown = parser.parse_known_args(given)
-            if unknown:
-                parser.refuse_unknown(given, unknown)
-    except SystemExit as stop:  # the parser has printed what is wrong, or the help
-        return stop.code if isinstance(stop.code, int) else USAGE
-    if not __debug__:
-        return _fail("assertions are part of the protocol; do not use -O", USAGE)
-    if "run" not in args:
-        parser.print_help()
-        return USAGE
-    return _run(args)
-
-
-def _fail(text: str, code: int = ERROR) -> int:
-    print(f"quorumlab: {text}", file=sys.stderr)
-    return code
-
-
-def _run(args: argparse.Namespace) -> int:
+        return shell_complete(root(), {}, "quorumlab", COMPLETE, told)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal gets what it can show
             stream.reconfigure(errors="backslashreplace")
     try:
-        code: int = args.run(args)
+        args = _understood(given)
+        code: int = args if isinstance(args, int) else args.run(args)
         return code
     except UsageError as error:
         return _fail(str(error), USAGE)
@@ -162,6 +140,25 @@ def _run(args: argparse.Namespace) -> int:
         return code
 
 
+def _understood(given: list[str]) -> SimpleNamespace | int:
+    """Or the exit code, where help was asked for, or is needed."""
+    try:
+        args = parse(root(), given or ["--help"])
+    except click.exceptions.Exit as stop:
+        return stop.exit_code if given else USAGE
+    except click.UsageError as error:
+        raise UsageError(refusal(error)) from error
+    if not __debug__:
+        raise UsageError("assertions are part of the protocol; do not use -O")
+    return args
+
+
+def _fail(text: str, code: int = ERROR) -> int:
+    colour = False if os.environ.get("NO_COLOR") else None
+    click.echo(f"{click.style('quorumlab:', fg='red', bold=True)} {text}", err=True, color=colour)
+    return code
+
+
 def _known_errors() -> tuple[type[Exception], ...]:
     """An error of a module that nobody has imported cannot have been raised."""
     there = {module: name for module, name in ERRORS.items() if module in sys.modules}
@@ -174,24 +171,9 @@ def _drop_output() -> None:
     drop_what_is_buffered(sys.stdout)
 
 
-class _VerbsInOneColumn(argparse.HelpFormatter):
-    """argparse forgets the indentation of verbs, and breaks the line behind the longest of them."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog)
-        self._action_max_length = max(map(len, VERBS)) + 2 * self._indent_increment
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="quorumlab",
-        description="Kafka-protocol clusters on a self-managed metadata quorum.",
-        formatter_class=_VerbsInOneColumn,
-        epilog="`quorumlab VERB --help` lists the options of a verb.",
-    )
-    parser.add_argument("--version", action="version", version=f"quorumlab {__version__}")
-    parser.add_verbs(VERBS, metavar="VERB")
-    return parser
+def root() -> Verbs:
+    command = Verbs(_ABOUT, commands_of(VERBS))
+    return click.version_option(__version__, message="quorumlab %(version)s")(command)
 
 
 # --- foreign packages with the names of ours ------------------------------------------------

@@ -8,7 +8,7 @@ Source: Kafka's configuration reference; `quorumlab.*` keys are ours.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.metadata.config_keys import (
@@ -20,7 +20,23 @@ from controller.metadata.config_keys import (
     problem,
 )
 from quorum.core.types import Endpoint
+from quorumlab.listed_principals import node_principals, super_users
+from quorumlab.listener_protocols import (
+    INTER_BROKER_PROTOCOL,
+    PROTOCOL_MAP,
+    bare_key,
+    protocols_of,
+)
+from quorumlab.listeners import (
+    Listener,
+    advertised_listeners,
+    host_and_port,
+    inter_broker_listener,
+    names_in,
+    own_listeners,
+)
 from quorumlab.mode_config import ConfigError, design_of, raftos_addresses, zookeeper_given
+from wire.security.security_protocol import SecurityProtocol
 from wire.zk.designs import Design
 
 __all__ = [
@@ -47,7 +63,6 @@ class Property:
 
 
 APPLICATIONS = ("metadata", "register")
-_UNENFORCED = "authorizer.class.name"  # says that there are ACLs, which nobody enforces
 
 
 def _of_kafka(key: ConfigKey) -> Property:
@@ -66,13 +81,36 @@ def _of_kafka(key: ConfigKey) -> Property:
 PROPERTIES: dict[str, Property] = {
     item.key: item
     for item in (
-        *(_of_kafka(key) for key in NODE_KEYS if key.name != _UNENFORCED),
+        *(_of_kafka(key) for key in NODE_KEYS),
+        _of_kafka(BROKER_KEYS["group.consumer.assignment.interval.ms"]),
+        _of_kafka(BROKER_KEYS["max.connection.creation.rate"]),
         # What the node is, and where it listens.
         Property("broker.id", int, None, 0),  # what node.id is called in ZooKeeper mode
         Property("cluster.id", str, None),
         Property("listeners", str, None),
-        Property("listener.security.protocol.map", str, None),
+        Property(PROTOCOL_MAP, str, None),
+        Property(INTER_BROKER_PROTOCOL, str, None),
+        # SASL: see quorumlab.security.sasl.
+        Property("sasl.enabled.mechanisms", str, "GSSAPI"),
+        Property("sasl.jaas.config", str, None),
+        Property("sasl.mechanism.inter.broker.protocol", str, "GSSAPI"),
+        Property("quorumlab.sasl.timeout.ms", int, 10_000, 1),  # for an exchange from its start
+        # The same on all nodes; a password: see quorumlab.security.scram_users.
+        Property("quorumlab.scram.decoy.secret", str, ""),
+        # A listener's patience with those whom nobody knows yet.
+        Property("quorumlab.tls.handshake.timeout.ms", int, 10_000, 1),
+        Property("quorumlab.first.request.timeout.ms", int, 30_000, 1),
         Property("quorumlab.http.listener", str, "127.0.0.1:0"),  # port 0: any free one
+        # Where all nodes of the cluster have that listener, this one too: id@host:port,... Nothing
+        # but the page of the cluster needs it: each node serves that, of all of them.
+        Property("quorumlab.http.nodes", str, ""),
+        *(Property(f"quorumlab.http.{key}", str, None) for key in ("users.file", "token.file")),
+        Property("quorumlab.http.auth", str, "none"),  # see quorumlab.http_settings
+        Property("quorumlab.http.tls", bool, False),
+        # Who may do what: see security/authorization.py. Any authorizer.class.name is the same.
+        Property("super.users", str, ""),
+        Property("allow.everyone.if.no.acl.found", bool, False),
+        Property("quorumlab.node.principals", str, ""),  # 1=User:CN=broker-1;2=...
         # The quorum.
         Property("quorumlab.metadata.log.preallocate", bool, True),
         Property("quorumlab.inline.sync.max.ms", int, 2, 0),  # see quorum.log.files.sync_pace
@@ -131,13 +169,6 @@ _SILENT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    name: str
-    host: str
-    port: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
     """One node, validated. `values` holds every property of PROPERTIES, typed."""
@@ -146,7 +177,8 @@ class NodeConfig:
     node_id: int
     listeners: tuple[Listener, ...]  # where we bind
     advertised: tuple[Listener, ...]  # what others are told, same names
-    controller_listener: str  # the first of controller.listener.names
+    controller_listeners: tuple[str, ...]  # controller.listener.names: nodes dial the first
+    protocols: Mapping[str, SecurityProtocol]  # of every listener, the controllers' too
     inter_broker_listener: str
     voters: tuple[Endpoint, ...]
     bootstrap_servers: tuple[Endpoint, ...]  # ids are negative: not known
@@ -154,9 +186,11 @@ class NodeConfig:
     metadata_dir: Path
     http_host: str
     http_port: int
-    values: Mapping[str, int | str | bool | None]
+    http_nodes: Mapping[int, tuple[str, int]]  # by node id, in the order given; may be empty
+    values: Mapping[str, int | str | bool | None] = field(repr=False)
     dial_overrides: Mapping[tuple[str, int], tuple[str, int]]
-    given: Mapping[str, str]  # the file as it stands: the defaults beneath dynamic configs
+    # The file as it stands: the defaults beneath dynamic configs. It may hold passwords.
+    given: Mapping[str, str] = field(repr=False)
     raftos_addresses: Mapping[int, tuple[str, int]]  # of all; empty with our own engine
     design: Design | None = None  # of ZooKeeper mode; None: a quorum
     warnings: tuple[str, ...] = ()
@@ -170,9 +204,19 @@ class NodeConfig:
         return "broker" in self.roles
 
     @property
+    def controller_listener(self) -> str:
+        """The one on which nodes talk to controllers; empty in ZooKeeper mode."""
+        return self.controller_listeners[0] if self.controller_listeners else ""
+
+    @property
+    def advertised_brokers(self) -> tuple[Listener, ...]:
+        """The listeners of the broker, which it registers."""
+        return tuple(each for each in self.advertised if each.name not in self.controller_listeners)
+
+    @property
     def advertised_controllers(self) -> tuple[Listener, ...]:
         """The listeners where the quorum finds this node; empty unless it is a controller."""
-        return tuple(each for each in self.advertised if each.name == self.controller_listener)
+        return tuple(each for each in self.advertised if each.name in self.controller_listeners)
 
     def number(self, key: str) -> int:
         value = self.values[key]
@@ -220,7 +264,11 @@ def load(path: Path, environment: Mapping[str, str]) -> NodeConfig:
     try:
         text = path.read_text()
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}; name a server.properties by --config"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read {path}: it is no text in UTF-8 ({error.reason})") from error
     return node_config(parse_properties(text) | from_environment(environment))
 
 
@@ -230,27 +278,34 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         given = zookeeper_given(given, design)
     values = {key: _typed(item, given.get(key)) for key, item in PROPERTIES.items()}
     _check_topic_defaults(given)
+    _check_principals(values)
     roles = _roles(given)
     _check_application(values["quorumlab.application"], roles)
-    controller_names = _names(given.get("controller.listener.names"))
+    controller_names = names_in(given.get("controller.listener.names"))
     if not controller_names and design is None:
         raise ConfigError("controller.listener.names is missing: name the controllers' listener")
-    listeners = _own_listeners(given, roles, controller_names)
-    advertised = _advertised(given, listeners)
+    listeners = own_listeners(given, roles, controller_names)
+    protocols = protocols_of(given, [each.name for each in listeners], controller_names)
+    advertised = advertised_listeners(given, listeners)
     http_host, http_port = host_and_port(
         str(values["quorumlab.http.listener"]), "quorumlab.http.listener"
     )
     voters, bootstrap_servers = _quorum(given) if design is None else ((), ())
     node_id = _required_number(values, "node.id")
     _check_own_vote(node_id, roles, voters)
-    log_dirs = tuple(Path(name) for name in _names(given.get("log.dirs") or str(values["log.dir"])))
+    log_dirs = tuple(
+        Path(name) for name in names_in(given.get("log.dirs") or str(values["log.dir"]))
+    )
     return NodeConfig(
         roles=roles,
         node_id=node_id,
         listeners=listeners,
         advertised=advertised,
-        controller_listener=controller_names[0] if controller_names else "",
-        inter_broker_listener=_inter_broker_listener(given, listeners, controller_names, roles),
+        controller_listeners=controller_names,
+        protocols=protocols,
+        inter_broker_listener=inter_broker_listener(
+            given, listeners, controller_names, roles, protocols
+        ),
         voters=voters,
         bootstrap_servers=bootstrap_servers,
         log_dirs=log_dirs,
@@ -259,6 +314,7 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
         else log_dirs[0],
         http_host=http_host,
         http_port=http_port,
+        http_nodes=_by_node_id(str(values["quorumlab.http.nodes"]), "quorumlab.http.nodes"),
         values=values,
         dial_overrides=_dial_overrides(str(values["quorumlab.dial.overrides"])),
         given=dict(given),
@@ -269,7 +325,8 @@ def node_config(given: Mapping[str, str]) -> NodeConfig:
 
 
 def _warnings(given: Mapping[str, str]) -> tuple[str, ...]:
-    ignored = sorted(set(given) - set(PROPERTIES) - TOPIC_DEFAULTS - _SILENT)
+    known = set(PROPERTIES) | TOPIC_DEFAULTS | _SILENT
+    ignored = sorted(key for key in given if bare_key(key) not in known)
     if not ignored:
         return ()
     return (f"these settings have no effect here: {', '.join(ignored)}",)
@@ -282,6 +339,17 @@ def _check_topic_defaults(given: Mapping[str, str]) -> None:
             wrong = problem(BROKER_KEYS[key], given[key])
             if wrong is not None:
                 raise ConfigError(wrong)
+
+
+def _check_principals(values: Mapping[str, int | str | bool | None]) -> None:
+    for key, parse in (
+        ("super.users", super_users),
+        ("quorumlab.node.principals", node_principals),
+    ):
+        try:
+            parse(str(values[key]))
+        except ValueError as error:
+            raise ConfigError(f"{key}: {error}") from error
 
 
 def _typed(item: Property, raw: str | None) -> int | str | bool | None:
@@ -303,7 +371,7 @@ def _typed(item: Property, raw: str | None) -> int | str | bool | None:
 
 
 def _roles(given: Mapping[str, str]) -> frozenset[str]:
-    names = _names(given.get("process.roles"))
+    names = names_in(given.get("process.roles"))
     if not names:
         raise ConfigError(
             "process.roles is missing: set process.roles=controller, broker, or broker,controller, "
@@ -327,10 +395,6 @@ def _check_application(application: object, roles: frozenset[str]) -> None:
         )
 
 
-def _names(raw: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (raw or "").split(",") if name.strip())
-
-
 def _required_number(values: Mapping[str, int | str | bool | None], key: str) -> int:
     value = values[key]
     if not isinstance(value, int):
@@ -338,85 +402,29 @@ def _required_number(values: Mapping[str, int | str | bool | None], key: str) ->
     return value
 
 
-def host_and_port(text: str, key: str) -> tuple[str, int]:
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"{key}: {text!r} is not host:port")
-    return host.strip("[]"), int(port)
+def _by_node_id(raw: str | None, key: str) -> dict[int, tuple[str, int]]:
+    """Reads id@host:port,... in its order."""
+    found: list[tuple[int, tuple[str, int]]] = []
+    for text in names_in(raw):
+        node, separator, address = text.partition("@")
+        if not separator or not node.isdecimal():
+            raise ConfigError(f"{key}: {text!r} is not id@host:port")
+        found.append((int(node), host_and_port(address, key)))
+    ids = [node_id for node_id, _ in found]
+    if len(set(ids)) < len(ids):
+        raise ConfigError(f"{key}: a node id stands there twice: {ids}")
+    return dict(found)
 
 
 def _dial_overrides(raw: str) -> dict[tuple[str, int], tuple[str, int]]:
     key = "quorumlab.dial.overrides"
     overrides = {}
-    for text in _names(raw):
+    for text in names_in(raw):
         address, separator, instead = text.partition("=")
         if not separator:
             raise ConfigError(f"{key}: {text!r} is not host:port=host:port")
         overrides[host_and_port(address, key)] = host_and_port(instead, key)
     return overrides
-
-
-def _listener(text: str, key: str) -> Listener:
-    name, separator, address = text.partition("://")
-    if not separator:
-        raise ConfigError(f"{key}: {text!r} is not NAME://host:port")
-    host, port = host_and_port(address, key)
-    return Listener(name.strip(), host, port)
-
-
-def _own_listeners(
-    given: Mapping[str, str], roles: frozenset[str], controller_names: tuple[str, ...]
-) -> tuple[Listener, ...]:
-    raw = _names(given.get("listeners"))
-    if not raw and "broker" in roles and "controller" not in roles:
-        raw = ("PLAINTEXT://:9092",)  # Kafka's default
-    listeners = tuple(_listener(text, "listeners") for text in raw)
-    names = [listener.name for listener in listeners]
-    if "controller" in roles and controller_names[0] not in names:
-        raise ConfigError(
-            f"listeners: a controller needs a listener {controller_names[0]}://host:port"
-        )
-    if "broker" in roles and not set(names) - set(controller_names):
-        raise ConfigError("listeners: a broker needs a listener of its own for clients")
-    if "controller" not in roles and set(names) & set(controller_names):
-        raise ConfigError(
-            "listeners: a node that is only a broker may not have a controller listener"
-        )
-    return listeners
-
-
-def _advertised(given: Mapping[str, str], listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
-    stated = {
-        item.name: item
-        for item in (
-            _listener(text, "advertised.listeners")
-            for text in _names(given.get("advertised.listeners"))
-        )
-    }
-    unknown = sorted(set(stated) - {listener.name for listener in listeners})
-    if unknown:
-        raise ConfigError(f"advertised.listeners: {unknown[0]} is not one of listeners")
-    return tuple(
-        stated.get(item.name, Listener(item.name, item.host or "localhost", item.port))
-        for item in listeners
-    )
-
-
-def _inter_broker_listener(
-    given: Mapping[str, str],
-    listeners: tuple[Listener, ...],
-    controller_names: tuple[str, ...],
-    roles: frozenset[str],
-) -> str:
-    if "broker" not in roles:
-        return ""
-    names = [item.name for item in listeners if item.name not in controller_names]
-    wanted = given.get(
-        "inter.broker.listener.name", "PLAINTEXT" if "PLAINTEXT" in names else names[0]
-    )
-    if wanted not in names:
-        raise ConfigError(f"inter.broker.listener.name: {wanted} is not one of listeners")
-    return wanted
 
 
 def _check_own_vote(node_id: int, roles: frozenset[str], voters: tuple[Endpoint, ...]) -> None:
@@ -436,23 +444,16 @@ def _check_own_vote(node_id: int, roles: frozenset[str], voters: tuple[Endpoint,
 
 def _quorum(given: Mapping[str, str]) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
     key = "controller.quorum.voters"
-    voters: list[Endpoint] = []
-    for text in _names(given.get(key)):
-        node, separator, address = text.partition("@")
-        if not separator or not node.isdigit():
-            raise ConfigError(f"{key}: {text!r} is not id@host:port")
-        voters.append(Endpoint(int(node), *host_and_port(address, key)))
+    addresses = _by_node_id(given.get(key), key)
+    voters = tuple(Endpoint(node_id, *address) for node_id, address in addresses.items())
     key = "controller.quorum.bootstrap.servers"
-    bootstrap = [host_and_port(text, key) for text in _names(given.get(key))]
+    bootstrap = [host_and_port(text, key) for text in names_in(given.get(key))]
     if not voters and not bootstrap:
         raise ConfigError(
             "controller.quorum.voters is missing: name the controllers as id@host:port,…, or, "
             "where the voters live in the log, some as controller.quorum.bootstrap.servers"
         )
-    ids = [voter.node_id for voter in voters]
-    if len(set(ids)) < len(ids):
-        raise ConfigError(f"controller.quorum.voters: a node id stands there twice: {ids}")
     # Kafka numbers servers whose id is unknown from -2 downwards.
-    return tuple(voters), tuple(
+    return voters, tuple(
         Endpoint(-2 - index, host, port) for index, (host, port) in enumerate(bootstrap)
     )

@@ -4,7 +4,9 @@ The first active controller writes them into an empty log: feature levels, and w
 tool was told (credentials). A directory without bootstrap.checkpoint leaves them to the defaults.
 
 Eligible leader replicas are in use by default, as Apache Kafka has it since 4.1 (KIP-966): without
-them the last member of an ISR takes acknowledged records along when its power fails.
+them the last member of an ISR takes acknowledged records along when its power fails. So is
+transaction.version 2, as since 4.0 (KIP-890): an end of a transaction raises the producer's epoch;
+and group.version 1, since 4.0 too (KIP-848): coordinators assign partitions to those who ask so.
 
 Source: KIP-778, KIP-853, KIP-900; Kafka's BootstrapMetadata, Feature, DynamicVoters, StorageTool.
 """
@@ -18,8 +20,15 @@ from controller.config import SUPPORTED_FEATURES
 from controller.metadata.metadata_version import (
     DEPENDENCIES,
     ELR_VERSION,
+    GROUP_VERSION,
+    GROUP_VERSION_1,
     KRAFT_VERSION,
+    LEVEL_NAMES,
     METADATA_VERSION,
+    NOT_SERVED,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSION_2,
+    level_of_release,
 )
 from quorum.core.storage import StorageError
 from quorum.core.types import Endpoint, ReplicaKey
@@ -33,6 +42,7 @@ from wire.metadata_records import (
     FeatureLevelRecord,
     MetadataRecord,
     decode_record,
+    record_version,
 )
 from wire.primitives import ZERO_UUID, parse_uuid
 from wire.varint import Malformed
@@ -42,11 +52,14 @@ __all__ = [
     "FirstRecords",
     "first_records",
     "initial_controllers",
+    "of_release",
     "standalone",
+    "why_not_to_begin",
     "with_levels",
 ]
 
 _OPTION = "--initial-controllers"
+_EPOCH_BUMPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +75,14 @@ class FirstRecords:
 
 
 DEFAULT_RECORDS = FirstRecords(
-    levels=MappingProxyType({METADATA_VERSION: DEFAULT_METADATA_VERSION, ELR_VERSION: 1})
+    levels=MappingProxyType(
+        {
+            METADATA_VERSION: DEFAULT_METADATA_VERSION,
+            ELR_VERSION: 1,
+            GROUP_VERSION: 1,
+            TRANSACTION_VERSION: _EPOCH_BUMPS,
+        }
+    )
 )
 
 
@@ -73,11 +93,23 @@ def with_levels(asked: Mapping[str, int]) -> FirstRecords:
     if METADATA_VERSION in asked:
         oldest = DEPENDENCIES[ELR_VERSION, 1][METADATA_VERSION]
         levels[ELR_VERSION] = int(asked[METADATA_VERSION] >= oldest)
+        levels[GROUP_VERSION] = int(asked[METADATA_VERSION] >= GROUP_VERSION_1)
+        begins = asked[METADATA_VERSION] >= TRANSACTION_VERSION_2
+        levels[TRANSACTION_VERSION] = _EPOCH_BUMPS if begins else 0
     levels |= asked
-    wrong = _problem(levels)
+    wrong = _not_served(levels) or _problem(levels)
     if wrong:
         raise ValueError(wrong)
     return FirstRecords(levels={name: level for name, level in levels.items() if level})
+
+
+def of_release(name: str) -> FirstRecords:
+    """As a cluster of that release begins: `4.3`, or `4.3-IV0`. Raises ValueError."""
+    level = level_of_release(name)
+    if level is None:
+        oldest, newest = LEVEL_NAMES[min(LEVEL_NAMES)], LEVEL_NAMES[max(LEVEL_NAMES)]
+        raise ValueError(f"{name} is no release that is known here: {oldest} to {newest} are")
+    return with_levels({METADATA_VERSION: level})
 
 
 def first_records(directory: DataDirectory) -> FirstRecords:
@@ -100,6 +132,13 @@ def first_records(directory: DataDirectory) -> FirstRecords:
     return FirstRecords(levels=levels, others=others)
 
 
+def _not_served(levels: Mapping[str, int]) -> str | None:
+    for name in sorted(NOT_SERVED):
+        if levels.get(name, 0):
+            return f"{name} {levels[name]}: this release serves no {NOT_SERVED[name]}"
+    return None
+
+
 def _problem(levels: Mapping[str, int]) -> str | None:
     if METADATA_VERSION not in levels:
         return f"{METADATA_VERSION} is not named: format the node anew"
@@ -115,6 +154,17 @@ def _problem(levels: Mapping[str, int]) -> str | None:
             if levels.get(other, 0) < needed:
                 return f"{name} {level} needs {other} {needed} or newer"
     return None
+
+
+def why_not_to_begin(first: FirstRecords, voters: VoterSet) -> str | None:
+    """What keeps the first controller from writing these, or from having `voters` in the log."""
+    level = first.levels[METADATA_VERSION]
+    try:
+        for record in first.others:
+            record_version(type(record), level)
+    except ValueError as error:
+        return str(error)
+    return _problem({**first.levels, KRAFT_VERSION: int(bool(voters))})
 
 
 def standalone(config: NodeConfig, directory_id: UUID) -> VoterSet:

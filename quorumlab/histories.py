@@ -103,7 +103,7 @@ def find_history(target: str, asked: Asked = AS_IT_SAYS) -> Found:
             runs = 1 + len(others)
             raise Failed(f"{target} has {runs} runs in it: name one, such as {path.parent}")
     if not path.exists():
-        raise Failed(f"{path}: no such file or directory")
+        raise Failed(f"{path}: no such file or directory: name a history, or a run")
     return Found(path=path, history=_read(path, asked))
 
 
@@ -115,7 +115,7 @@ def _read(path: Path, asked: Asked) -> History:
         with _many_objects():
             history = read_as(path.read_bytes(), path.suffix, asked.model)
     except MalformedHistory as error:
-        raise Failed(f"{path}: {error}") from error
+        raise Failed(f"{path}: {error}: is it a history?") from error
     return replace(history, header=asked.header(history.header))
 
 
@@ -176,7 +176,7 @@ def histories_in(target: str) -> list[Path]:
     """The files that `target` stands for. Raises `Failed` if there is none."""
     path = Path(target)
     if not path.exists():
-        raise Failed(f"{path}: no such file or directory")
+        raise Failed(f"{path}: no such file or directory: name a history, or a run")
     if path.is_file():
         return [path]
     for name in (HISTORY, *_JEPSEN):

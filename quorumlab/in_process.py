@@ -37,10 +37,12 @@ class InProcessCluster:
         controllers: int = 3,
         brokers: int = 3,
         combined: bool = False,
+        proxies: bool = False,
         settings: Mapping[str, str] | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        shape = Shape(controllers=controllers, brokers=brokers, combined=combined)
+        """`proxies`: nodes and clients meet over a `ProxyMesh`, which must run."""
+        shape = Shape(controllers=controllers, brokers=brokers, combined=combined, proxies=proxies)
         self.layout = shape.lay_out(directory, free_ports())
         self.nodes: dict[int, Node] = {}  # those that run
         self._settings = {**FAST_SETTINGS, **(settings or {})}

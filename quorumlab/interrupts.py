@@ -1,18 +1,11 @@
-"""Ctrl-C and SIGTERM: long work asks whether one came, and child programs are ended with us."""
+"""Ctrl-C and SIGTERM: long work asks whether one came."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import subprocess
-
-__all__ = ["Interrupt", "child", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
-
-_CHILD_SECONDS = 60.0  # to end in good order: a chaos run heals its faults and stops its nodes
+__all__ = ["Interrupt", "interrupts", "sigterm_as_ctrl_c", "uninterrupted"]
 
 
 class Interrupt:
@@ -59,45 +52,3 @@ def _heard_by(handler: Interrupt | signal.Handlers) -> Iterator[None]:
     finally:
         for which, earlier in before.items():
             signal.signal(which, earlier)
-
-
-@contextmanager
-def child(
-    command: Sequence[str],
-    *,
-    output: IO[str] | int | None = None,
-    errors: int | None = None,
-    directory: Path | None = None,
-) -> "Iterator[subprocess.Popen[str]]":
-    """Run a program of ours to its end: on leaving, its exit code is known.
-
-    An interrupt ends it by SIGTERM. It has a session of its own, so that a terminal's Ctrl-C comes
-    to us alone and the program is told once.
-    """
-    import subprocess  # the list of verbs does not pay for it
-
-    from jepsen_like.python_children import python_environment
-
-    with sigterm_as_ctrl_c():
-        process = subprocess.Popen(  # noqa: S603  # our own programs
-            command,
-            stdout=output,
-            stderr=errors,
-            cwd=directory,
-            env=python_environment(),
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield process
-            process.wait()
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(_CHILD_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-            if process.stdout is not None:
-                process.stdout.close()

@@ -84,6 +84,7 @@ class _NodeCollector(Collector):
         state.add_metric([role], 1.0)
         yield state
         yield from _requests(facts["driver"])
+        yield from _throttling(facts.get("throttled", {}))
 
 
 def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:
@@ -104,6 +105,14 @@ def _requests(driver: Mapping[str, Any]) -> Iterator[Metric]:
         ("syncs_inline_too_slow", "Syncs that stopped this node for longer than they may"),
     ):
         yield CounterMetricFamily(f"quorumlab_storage_{name}", text, value=float(driver[name]))
+
+
+def _throttling(throttled: Mapping[str, Any]) -> Iterator[Metric]:
+    """Kafka has an average for each client; clients choose their names, so here it is for all."""
+    for kind, of_kind in throttled.items():
+        name = f"kafka_server_{kind.replace('_', '')}_throttle_time_ms"
+        text = f"How long clients had to wait for their quota: {kind.replace('_', ' ')}"
+        yield SummaryMetricFamily(name, text, of_kind["count"], of_kind["ms"])
 
 
 def expose(facts: Facts) -> Callable[[], bytes]:

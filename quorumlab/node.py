@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from quorum.core.application import Application
+from quorum.core.door import Door
 from quorum.core.effects import Stop, Trace
 from quorum.core.storage import METADATA_LOG, Loaded, StorageError
 from quorum.log.files.file_storage import FileStorage
@@ -24,19 +25,24 @@ from quorum.node.register import Register
 from quorum.raft.raft_node import RaftNode
 from quorumlab.config import NodeConfig
 from quorumlab.first_records import first_records
+from quorumlab.http_settings import http_security, warning
 from quorumlab.node_parts import NodeParts
 from quorumlab.pages import posts, routes
+from quorumlab.security.changing_security import ChangingSecurity
+from quorumlab.security.driver_listeners import driver_listeners
+from quorumlab.security.scram_users import ScramUsers, decoy_key_of
 from quorumlab.settings import (
+    client_throttle,
     controller_config,
-    driver_listeners,
+    is_guarded,
     quorum_config,
     snapshot_settings,
     storage_settings,
 )
+from quorumlab.web.serving import Page
 from wire.canonical import preload
 from wire.http import HttpServer
 from wire.primitives import METADATA_TOPIC_ID
-from wire.tcp_connection import ServerLimits
 from wire.varint import Malformed
 
 __all__ = ["Node"]
@@ -94,8 +100,12 @@ class Node(NodeParts):
 
     async def _open(self) -> None:
         preload()
+        users = ScramUsers(lambda: self.known_image, lambda: decoy_key)
+        security = ChangingSecurity(self.config, users, self._say)
+        listeners = driver_listeners(self.config, users)
         directories = self._open_directories()
         metadata = directories.metadata
+        decoy_key = decoy_key_of(self.config, directories.cluster_id)
         storage = self.storage = FileStorage(
             {each.path: each.directory_id for each in directories.data},
             metadata_directory=metadata.path,
@@ -111,21 +121,27 @@ class Node(NodeParts):
             raise
         self.driver = Driver(
             storage,
-            listeners=driver_listeners(self.config),
+            listeners=listeners,
             client_id=str(self.config.node_id),
             trace=self._trace,
-            server_limits=ServerLimits(
-                frame_bytes_max=self.config.number("socket.request.max.bytes")
-            ),
             dial_overrides=self.config.dial_overrides,
+            security_of=security.client,
             prioritises=self.config.design is None or self.config.design.prioritises_commands,
         )
+        security.follow(self.driver)
         await self._exit.enter_async_context(self.driver)
         if loaded is None:
             self._join_zookeeper(directories, storage)
         else:
             await self._join_quorum(directories, storage, loaded)
+        self._throttle_clients()
         await self._serve_http()
+
+    def _throttle_clients(self) -> None:
+        knower = self.broker.cluster if self.broker is not None else self.controller
+        if knower is not None:
+            self.throttle = client_throttle(self.config, lambda: knower.image)
+            self.driver.throttle_with(self.throttle)
 
     async def _join_quorum(
         self, directories: DataDirectories, storage: FileStorage, loaded: Loaded
@@ -145,11 +161,13 @@ class Node(NodeParts):
         else:
             self.raft = self._replica(metadata, loaded)
         kind = ConfirmingMember if self._serves_confirmed_reads else Member
+        applications = self._applications(directories, storage)
         self.member = kind(
             self.raft,
-            self._applications(directories, storage),
-            (self.config.controller_listener,),
+            applications,
+            self.config.controller_listeners,
             snapshots=snapshot_settings(self.config),
+            door=self._door() if is_guarded(self.config) else None,
         )
         if is_raftos:
             library = await raftos_side.connect(self.config, metadata, self.driver)
@@ -229,6 +247,18 @@ class Node(NodeParts):
             )
         return applications
 
+    def _door(self) -> Door | None:
+        """By the controller's image where there is one: a broker comes in by it."""
+        from quorumlab.security import authorization
+
+        if self.controller is not None:
+            known = authorization.committed_image(self.controller, self.raft)
+        elif self.broker is not None:
+            known = authorization.published_image(self.broker)
+        else:
+            return None  # a register has no metadata
+        return authorization.door_of(self.config, known)
+
     @property
     def _has_register(self) -> bool:
         return self.config.text("quorumlab.application") == "register"
@@ -245,14 +275,22 @@ class Node(NodeParts):
         return cast(ConfirmingLog, self.raft)
 
     async def _serve_http(self) -> None:
-        server = HttpServer(routes(self), posts(self))
+        page = Page(self, lambda: self.http_port)
+        served = {**routes(self), **page.routes()}
+        security = http_security(self.config)
+        if told := warning(self.config):
+            self._say(f"warning: {told}")
+        server = HttpServer(served, posts(self), page.streams(), security=security)
         self._exit.push_async_callback(server.stop)
+        self._exit.push_async_callback(page.close)
         host, port = self.config.http_host, self.config.http_port
         try:
             self.http_port = await server.start(host, port)
         except OSError as error:
             raise cannot_listen(f"{host}:{port}", port, "quorumlab.http.listener", error) from error
         self._say(f"http listening on {host}:{self.http_port}")
+        if self.register is not None:
+            self._say("agent: this node changes registers for whoever may read its pages")
 
     def _trace(self, trace: Trace) -> None:
         if not self.milestones.take(trace):

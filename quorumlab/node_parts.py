@@ -26,6 +26,8 @@ from quorumlab.config import NodeConfig
 if TYPE_CHECKING:
     from broker.broker import Broker
     from controller.controller import Controller
+    from controller.metadata.image import MetadataImage
+    from controller.quotas.throttle import ClientThrottle
     from quorum.raftos.raftos_node import RaftosNode
     from quorum.zookeeper.zk_member import ZkMember
     from quorumlab.zk_side import ZkSide
@@ -39,12 +41,14 @@ _ROLE = "role"  # of the quorum's engine
 class NodeParts:
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
+        self.started_ms = time.time_ns() // 1_000_000  # wall clock
         self.raft: RaftNode | RaftosNode  # of a quorum; a node in ZooKeeper mode has `zk`
         self.zk: ZkSide | None = None
         self.controller: Controller | None = None
         self.broker: Broker | None = None
         self.register: Register | None = None  # in the place of a controller
         self.driver: Driver
+        self.throttle: ClientThrottle | None = None  # of a node that has the metadata
         self.storage: FileStorage
         self.milestones = Milestones(lambda: self.driver.turn_began_ns)
         self.member: Member | ZkMember
@@ -55,6 +59,13 @@ class NodeParts:
         if self.zk is not None:
             return self.zk.why_not_ready is None
         return self.raft.is_in_quorum(self.driver.now_ms())
+
+    @property
+    def known_image(self) -> "MetadataImage | None":
+        """As committed, or as the broker has published it; None before there is either."""
+        if self.controller is not None:
+            return self.controller.image
+        return None if self.broker is None else self.broker.cluster.image
 
     @property
     def take_over(self) -> TakeOver | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from quorumlab.arguments import Failed
+from quorumlab.folding import COLUMNS_ELSEWHERE, columns, fits, fold, folded
 
 __all__ = [
     "FORMAT",
@@ -30,6 +31,7 @@ __all__ = [
     "refuse_other_directory",
     "refuse_other_file",
     "say",
+    "say_folded",
     "say_if_heard",
     "say_settings",
     "table_lines",
@@ -40,6 +42,11 @@ __all__ = [
 FORMAT = "--format table|json|jsonl [table]  for people, or for scripts (default: table)"
 
 _NOT_ASKED = "N/A"  # what Kafka prints where eligible leader replicas are not known
+_STYLES = {
+    **dict.fromkeys(("dead", "down", "failed", "unresponsive", "violated"), "bold red"),
+    **dict.fromkeys(("starting", "stopped", "undecided", "void"), "yellow"),
+    **dict.fromkeys(("ready", "valid"), "green"),
+}
 _HEAD_CHARACTERS = 64 << 10
 _OF_A_FILE_SYSTEM = "lost+found"
 
@@ -47,6 +54,11 @@ _OF_A_FILE_SYSTEM = "lost+found"
 def say(text: str, stream: TextIO | None = None) -> None:
     """One line, at once: long work is followed while it runs."""
     print(text, file=stream or sys.stdout, flush=True)
+
+
+def say_folded(text: str, indent: int | str | None = None) -> None:
+    """A line for people, in as many as the terminal needs: see `quorumlab.folding.fold`."""
+    say("\n".join(fold(text, indent)))
 
 
 def say_if_heard(text: str, stream: TextIO | None = None) -> None:
@@ -69,7 +81,8 @@ def drop_what_is_buffered(stream: TextIO) -> None:
 
 def complain(found: object) -> None:
     """About what is damaged, beside what is told."""
-    print(f"quorumlab: {found}", file=sys.stderr)
+    for line in f"quorumlab: {found}".split("\n"):
+        print("\n".join(fold(line, stream=sys.stderr)), file=sys.stderr)
 
 
 def one_line(text: str) -> str:
@@ -82,13 +95,18 @@ def say_settings(settings: Mapping[str, str]) -> None:
     """Says in what a local cluster differs from Kafka, on as few lines as it takes."""
     pairs = ", ".join(f"{key}={value}" for key, value in settings.items())
     text = f"time-outs other than Kafka's: {pairs}"
-    say(textwrap.fill(text, width=100, subsequent_indent="  ", break_on_hyphens=False))
+    width = min(COLUMNS_ELSEWHERE, columns() or COLUMNS_ELSEWHERE)
+    say(textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False))
 
 
-def answer(form: str, value: object, lines: Iterable[str]) -> None:
-    """Says the lines, which are for people, or the value in the form that `--format` names."""
+def answer(
+    form: str, value: object, lines: Iterable[str], *, indent: int | str | None = None
+) -> None:
+    """Says the lines, which are for people, or the value in the form that `--format` names.
+
+    A terminal folds the lines, with that indent."""
     if form in ("table", "text"):
-        for line in lines:
+        for line in folded(lines, indent):
             say(line)
     else:
         print_json(value, form=form)
@@ -116,16 +134,53 @@ def print_rows(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> 
 
 
 def table_lines(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Iterator[str]:
-    """A table: column names in capitals, None as a dash."""
+    """A table: column names in capitals, None as a dash. A terminal gets colours, and what is too
+    wide for it in several lines of a cell."""
     cells = [[name.upper().replace("_", " ") for name in columns]]
     cells += [
         ["-" if row.get(name) is None else str(row[name]) for name in columns] for row in rows
     ]
+    if sys.stdout.isatty():
+        return _on_terminal(*cells)
     return map(str.rstrip, aligned(cells, "  "))
 
 
+def _widths(cells: Sequence[Sequence[str]], room: int) -> tuple[int, list[int]]:
+    """The gap between columns, and how wide each is: no word in two lines if that can be."""
+    columns = [*zip(*cells, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    words = [max(map(len, " ".join(column).split()), default=0) for column in columns]
+    gap = 2 if sum(words) + 2 * (len(columns) - 1) <= room else 1
+    room -= gap * (len(columns) - 1)
+    while sum(widths) > room and max(widths) > 1:
+        places = range(len(widths))
+        spare = [place for place in places if widths[place] > words[place]]
+        widths[max(spare or places, key=lambda place: widths[place])] -= 1
+    return gap, widths
+
+
+def _on_terminal(head: Sequence[str], *rows: Sequence[str]) -> Iterator[str]:
+    from rich.console import Console  # takes as long to load as all else for `status`
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    console = Console()  # knows the terminal's width, and NO_COLOR
+    gap, widths = _widths([head, *rows], console.width)
+    named = [
+        Column(Text(name), overflow="fold", width=width)
+        for name, width in zip(head, widths, strict=True)
+    ]
+    table = Table(*named, box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*[Text(cell, style=_STYLES.get(cell, "")) for cell in row])
+    with console.capture() as captured:
+        console.print(table)
+    return map(str.rstrip, captured.get().splitlines())
+
+
 class Progress:
-    """A line on a terminal's stderr that is rewritten in place; silent everywhere else."""
+    """A text on a terminal's stderr that is rewritten in place, all of it, if need be in several
+    lines; silent everywhere else."""
 
     def __init__(self) -> None:
         self.is_shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -133,24 +188,34 @@ class Progress:
 
     def __call__(self, text: str) -> None:
         if self.is_shown and text != self._last:
-            width = shutil.get_terminal_size().columns - 1  # what wraps is not wiped out again
-            sys.stderr.write(f"\r\x1b[2K{text[:width]}")
+            sys.stderr.write(f"{self._wiping()}{text}")
             sys.stderr.flush()
             self._last = text
 
     def done(self) -> None:
         if self.is_shown and self._last:
-            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.write(self._wiping())
             sys.stderr.flush()
             self._last = ""
 
+    def _wiping(self) -> str:
+        """What was said last, from its last line up."""
+        more = max(0, len(self._last) - 1) // shutil.get_terminal_size().columns
+        return "\r\x1b[2K" + "\x1b[A\x1b[2K" * more
+
 
 def topic_lines(topic: Mapping[str, Any]) -> Iterator[str]:
-    """Tells a topic and its partitions as Kafka's tools print them: a line each, with tabs.
+    """Tells a topic and its partitions as Kafka's tools print them: a line each, with tabs. A
+    terminal for which these are too wide gets a table.
 
     `topic` has `topic`, `topic_id`, `replication_factor`, `configs`, and `partitions` with `leader`
     None or -1 where there is none; `elr` and `last_known_elr` may be missing.
     """
+    lines = [*_kafka_lines(topic)]
+    return iter(lines) if fits(lines) else _topic_table(topic)
+
+
+def _kafka_lines(topic: Mapping[str, Any]) -> Iterator[str]:
     configs = ",".join(f"{key}={value}" for key, value in sorted(topic["configs"].items()))
     yield (
         f"Topic: {topic['topic']}\tTopicId: {topic['topic_id']}\t"
@@ -164,6 +229,28 @@ def topic_lines(topic: Mapping[str, Any]) -> Iterator[str]:
             f"Replicas: {_ids(row['replicas'])}\tIsr: {_ids(row['isr'])}\t"
             f"Elr: {_ids(row.get('elr'))}\tLastKnownElr: {_ids(row.get('last_known_elr'))}"
         )
+
+
+def _topic_table(topic: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Topic: {topic['topic']}  TopicId: {topic['topic_id']}"
+    yield (
+        f"  PartitionCount: {topic['partition_count']}  "
+        f"ReplicationFactor: {topic['replication_factor']}"
+    )
+    for key, value in sorted(topic["configs"].items()):
+        yield f"  {key}={value}"
+    rows = [
+        {
+            "partition": row["partition"],
+            "leader": "none" if row["leader"] in (None, -1) else row["leader"],
+            "replicas": _ids(row["replicas"]),
+            "isr": _ids(row["isr"]),
+            "elr": _ids(row.get("elr")),
+            "last_known_elr": _ids(row.get("last_known_elr")),
+        }
+        for row in topic["partitions"]
+    ]
+    yield from table_lines(rows, list(rows[0])) if rows else ()
 
 
 def _ids(brokers: Sequence[int] | None) -> str:
@@ -193,8 +280,10 @@ def refuse_other_directory(
     """
     try:
         names = [each.name for each in directory.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):  # its maker reports the latter
+    except FileNotFoundError:
         return
+    except NotADirectoryError:
+        raise Failed(f"{option} {directory}: that is a file: name a new directory") from None
     of_nobody = {_OF_A_FILE_SYSTEM, *but}
     there = [name for name in names if not name.startswith(".") and name not in of_nobody]
     if there and not is_own(directory / holds):

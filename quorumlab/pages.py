@@ -7,9 +7,23 @@
     /metrics                Prometheus' text, Kafka's names
     /v1/node                the node, with the `metadata` that it knows. In ZooKeeper designs that
                             may be old: then `is_current` is false
+    /v1/pulse               what of it costs nothing to tell, however many partitions there are,
+                            with requests received and bytes received and sent so far
     /v1/metadata            the same `metadata`; in ZooKeeper designs it is read first
     /v1/milestones          how far it was when: see `controller.milestones`
     /v1/ledger              what it has asked, sent, written and synced, in numbers
+    /v1/applied?offsets=12,15
+                            {"node_id", "next_offset", "oldest", "applied_ms": {"12": MS, "15":
+                            null}}: when this process applied them, by the wall clock. null from
+                            `next_offset` on: not yet; before `oldest`: forgotten. At most 1,000
+                            offsets, else 400; 404 in ZooKeeper designs and a quorum of registers
+    /v1/znode-changes?after=NUMBER
+                            {"node_id", "first", "next", "changes": [{"number", "at_ms", "path",
+                            "version", "value"}]}: what this process saw change in ZooKeeper, of
+                            the last 10,000 changes those with larger numbers. `first` is the oldest
+                            that is kept, `next` the one to come: smaller than what is asked for if
+                            the process began anew. `version` is null if it was deleted; `value` has
+                            2,000 characters, or null if it is not known. 404 on nodes of a quorum
     /v1/topics              the names of all topics, as this node's metadata has them
     /v1/topics/NAME         a topic's partitions, as this node's metadata has them; 503, both of
                             them, while it reads what is committed. In zk-v1 to zk-v3 it is read
@@ -24,7 +38,8 @@
                             value of a cas is [old, new]. Only nodes with
                             quorumlab.application=register have it
 
-Those of the agent serve tests that drive a node, beside what Kafka's protocol has.
+Those of the agent serve tests that drive a node, beside what Kafka's protocol has. Whoever asks
+for more than health has to show what quorumlab.http.auth wants: see quorumlab.http_settings.
 
 The numbers of the ledger do not depend on the machine. Requests over HTTP are not in it.
 
@@ -51,6 +66,7 @@ from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
 from quorum.node.driver_counts import DriverCounts
 from quorum.node.register import RegisterRequest, RegisterResponse
+from quorumlab.change_pages import change_routes
 from quorumlab.node_parts import NodeParts
 from wire.api_table import api_by_key, camel_case
 from wire.errors import ErrorCode
@@ -73,9 +89,11 @@ def routes(node: NodeParts) -> Mapping[str, Route]:
         "/v1/controller-ready": lambda _: _controller_readiness(node),
         "/metrics": _metrics(node),
         "/v1/node": lambda _: Answer.json(describe_node(node)),
+        "/v1/pulse": lambda _: Answer.json(_pulse(node)),
         "/v1/metadata": lambda _: _current_metadata(node),
         "/v1/milestones": lambda _: Answer.json(node.milestones.describe()),
         "/v1/ledger": lambda _: Answer.json({"counts": ledger(node)}),
+        **change_routes(node),
         "/v1/topics": lambda _: _topics(node),
         "/v1/topics/{name}": lambda parameters: _topic(node, parameters["name"]),
     }
@@ -114,6 +132,8 @@ def describe_node(node: NodeParts) -> dict[str, Any]:
         "metadata": _known_metadata(node),
         "driver": node.driver.counts.describe(),
     }
+    if node.throttle is not None:
+        described["throttled"] = node.throttle.describe()
     if node.controller is not None:
         last = node.take_over
         described["take_over"] = {
@@ -126,6 +146,19 @@ def describe_node(node: NodeParts) -> dict[str, Any]:
 
         described["broker"] = broker_side.describe(node.broker)
     return described
+
+
+def _pulse(node: NodeParts) -> dict[str, Any]:
+    counts = node.driver.counts
+    traffic = counts.traffic
+    return {
+        "node_id": node.config.node_id,
+        "roles": sorted(node.config.roles),
+        "quorum": node.facts(),
+        "broker_state": None if node.broker is None else node.broker.lifecycle.state.name.lower(),
+        "requests": sum(each.received for each in counts.apis.values()),
+        "bytes": sum(traffic.sent_bytes.values()) + sum(traffic.received_bytes.values()),
+    }
 
 
 def _image(node: NodeParts) -> MetadataImage:
@@ -283,6 +316,7 @@ _KEY_CHARACTERS_MAX = 200
 
 
 def posts(node: NodeParts) -> Mapping[str, PostRoute]:
+    """All that changes anything over HTTP."""
     return {"/v1/agent/register": lambda body: _register(node, body)}
 
 

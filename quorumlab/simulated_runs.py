@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from pathlib import Path
 
 from jepsen_like.checkers.verdict import as_json
@@ -11,12 +12,13 @@ from jepsen_like.faults.validity import fault_outcome_as_json
 from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.histories.timeline import around, timeline
 from jepsen_like.installation import command
+from jepsen_like.planted.every_bug import in_words
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, plan_as_json, plan_from_json
 from jepsen_like.sim.runs.sweep import commit_of_code
 from quorumlab.arguments import Failed
-from quorumlab.output import refuse_other_directory
+from quorumlab.output import refuse_other_directory, say_folded
 
 __all__ = [
     "PAGE",
@@ -24,7 +26,7 @@ __all__ = [
     "kept_plan",
     "refuse_other",
     "replay_line",
-    "timeline_of",
+    "say_timeline",
     "write_run",
 ]
 
@@ -33,6 +35,7 @@ PAGE = "report.html"
 _RUN = "run.json"
 _CONTEXT = 20  # operations before and after each piece of evidence
 _LINES_MAX = 5_000  # of a timeline
+_INDEX = re.compile(r" *[\d.]+ [^\d]*\d+ ")  # of an operation, and what stands before it
 
 
 def refuse_other(directory: Path) -> None:
@@ -52,6 +55,8 @@ def write_run(directory: Path, outcome: ChaosOutcome) -> None:
         _write(directory / "verdict.json", _told(outcome))
         lines = timeline_of(outcome.history, evidence_in(outcome), context=_CONTEXT)
         (directory / "timeline.txt").write_text("\n".join(lines) + "\n")
+        if outcome.plan.plants:
+            about["planted"] = in_words(outcome.plan.plants)
         told = Told(verdict=outcome.verdict, void=outcome.void, about=about)
         (directory / PAGE).write_text(page(outcome.history, told), encoding="ascii")
     except OSError as error:
@@ -108,6 +113,13 @@ def timeline_of(history: History, evidence: frozenset[int], *, context: int) -> 
     return [*lines, f"... and {left} operations more"] if left > 0 else lines
 
 
+def say_timeline(history: History, evidence: frozenset[int], *, context: int) -> None:
+    """A terminal has what is too wide for it behind the lanes."""
+    for line in timeline_of(history, evidence, context=context):
+        index = _INDEX.match(line)
+        say_folded(line, index.end() if index else None)
+
+
 def _is_simulated(path: Path) -> bool:
     try:
         return _tells_of_simulation(json.loads(path.read_text()))
@@ -125,7 +137,9 @@ def kept_plan(directory: Path) -> tuple[Plan, str]:
     try:
         told = json.loads(path.read_text())
     except OSError as error:
-        raise Failed(f"cannot read {path}: {error.strerror}") from error
+        raise Failed(
+            f"cannot read {path}: {error.strerror}; name the directory of a run"
+        ) from error
     except ValueError as error:
         raise Failed(f"cannot read {path}: {error}") from error
     if not _tells_of_simulation(told):

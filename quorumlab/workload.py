@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,16 @@ class Account:
 class SteadyProducer:
     """Produces numbered records to all partitions in turn from a thread, until stopped."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, partitions: int, rate: int) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        partitions: int,
+        rate: int,
+        *,
+        security: Mapping[str, str] | None = None,
+    ) -> None:
+        """`security`: what librdkafka is told of TLS and SASL."""
         self.account = Account()
         self._topic = topic
         self._partitions = partitions
@@ -49,6 +58,7 @@ class SteadyProducer:
                 "topic.metadata.refresh.interval.ms": 1000,
                 "log_level": 2,  # a killed broker is no news here
                 "error_cb": lambda _: None,
+                **(security or {}),
             }
         )
         self._thread = threading.Thread(target=self._run, name="producer", daemon=True)
@@ -103,6 +113,7 @@ def read_back(
     topic: str,
     account: Account,
     progress: Callable[[str], None] = lambda _: None,
+    security: Mapping[str, str] | None = None,
 ) -> tuple[int, list[Mismatch]]:
     """Consume every partition from its beginning: (records read, broken promises)."""
     ends: dict[int, int] = {}
@@ -115,6 +126,7 @@ def read_back(
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "log_level": 2,
+            **(security or {}),
         }
     )
     try:

@@ -19,14 +19,15 @@ from broker.zk.view import ReadClusterRequest, ReadClusterResponse, Reading
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.zk_controller import OWNER, ZkController
-from controller.zk.zk_controller_config import Authorizer, ZkControllerConfig
+from controller.zk.zk_controller_config import ZkControllerConfig
 from quorum.log.files.file_storage import FileStorage
 from quorum.node.directories import DataDirectories
 from quorum.node.driver import Driver
 from quorum.zookeeper.zk_effects import ask_by, session_hearer
 from quorum.zookeeper.zk_member import ZkApplication, ZkMember
+from quorum.zookeeper.znode_changes import ZnodeChanges
 from quorumlab.config import NodeConfig
-from quorumlab.settings import broker_config, controller_config
+from quorumlab.settings import broker_config, controller_config, is_guarded
 from wire.zk.designs import Design, Routing
 from wire.zk.kazoo_session import KazooSession
 from wire.zk.session import Session
@@ -49,6 +50,7 @@ class ZkSide:
         self._config = config
         self._design = design
         self.session = Session()
+        self.znode_changes = ZnodeChanges()
         self._client: KazooSession | None = None
         self.controller: ZkController | None = None
         rules = controller_config(config, cluster_id=directories.cluster_id, random=random)
@@ -68,8 +70,13 @@ class ZkSide:
                 random=random,
                 settings=_replica_settings(config),
             )
-        self.broker = Broker(membership, random)
-        self.member = ZkMember(self.session, {OWNER: beside, "broker": self.broker})
+        broker = self.broker = Broker(membership, random)
+        door = None
+        if is_guarded(config):
+            from quorumlab.security.authorization import door_of
+
+            door = door_of(config, lambda: broker.cluster.image)
+        self.member = ZkMember(self.session, {OWNER: beside, "broker": broker}, door)
 
     def _commanded(
         self, parts: BrokerParts, rules: ControllerConfig, random: Random
@@ -88,7 +95,6 @@ class ZkSide:
                 max_lag_ms=config.number("replica.lag.time.max.ms"),
                 min_lag_records=config.number("quorumlab.replica.lag.min.messages"),
             ),
-            authorizer=settings.authorizer,
         )
         return controller, membership
 
@@ -101,7 +107,11 @@ class ZkSide:
             timeout_ms=self._config.number("zookeeper.session.timeout.ms"),
             hear=session_hearer(driver),
         )
-        ask_by(driver, client)
+        ask_by(
+            driver,
+            client,
+            lambda asked, result: self.znode_changes.note(asked, result, driver.now_ms()),
+        )
         client.start()
         return client
 
@@ -164,9 +174,6 @@ def _controller_config(config: NodeConfig, design: Design) -> ZkControllerConfig
             else 0
         ),
         is_unclean_allowed=None if given is None else given.lower() == "true",
-        authorizer=Authorizer.of(
-            config.given.get("authorizer.class.name", ""), config.given.get("super.users", "")
-        ),
         propagation_delay_ms=config.number("quorumlab.isr.propagation.delay.ms"),
     )
 

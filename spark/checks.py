@@ -6,6 +6,7 @@ The workers read groups of rows themselves, which is several times as fast as ro
 read: they need not pass from its virtual machine to Python. What follows is that of `library`.
 """
 
+import json
 import re
 import socket
 import sys
@@ -34,7 +35,7 @@ from spark.kept import kept
 from spark.library import believed, told_of
 from spark.plan import Large, Plan, Thresholds, plan
 from spark.rows import WHOLE
-from spark.schema import SCHEMA, struct_of
+from spark.schema import SCHEMA, ddl_of
 from spark.session import Settings
 from spark.shipping import ship
 from spark.summary import summed
@@ -48,7 +49,7 @@ from spark.table_files import (
     stretches,
     summed_up,
 )
-from spark.verdict_rows import TOLD, Part, VerdictRow, batch_of, ddl_of, rows_of
+from spark.verdict_rows import TOLD, Part, VerdictRow, batch_of, rows_of
 
 __all__ = ["UnreadableTable", "check", "judged_as_planned", "reason_of", "tasks_for", "within"]
 
@@ -196,9 +197,7 @@ def _trouble(part: SummedUp) -> tuple[str, str | None] | None:
 
 
 def read_table(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    return spark.read.schema(struct_of(SCHEMA)).parquet(
-        *(path.absolute().as_uri() for path in paths)
-    )
+    return spark.read.schema(ddl_of(SCHEMA)).parquet(*(path.absolute().as_uri() for path in paths))
 
 
 def _whole(spark: SparkSession, paths: Sequence[Path], parts: Plan, limits: Limits) -> DataFrame:
@@ -254,7 +253,7 @@ def _in_pieces(table: DataFrame, parts: Plan, bounds: Thresholds, limits: Limits
 
 
 def _found(mine: DataFrame, alike: Sequence[Large], count: int, limits: Limits) -> Iterator[Part]:
-    first, names = alike[0], [large.name for large in alike]
+    first = alike[0]
     cut = Pieces(count=count, mb=limits.mb, is_idempotent=first.is_idempotent)
     if first.way == "sets":
         of_runs = sets_in_pieces(mine, cut, limits.budget)
@@ -263,13 +262,22 @@ def _found(mine: DataFrame, alike: Sequence[Large], count: int, limits: Limits) 
     elif first.way == "transactions":
         of_runs = transactions_in_pieces(mine, first.workload, first.isolation, cut)
     else:
-        verdict = _KEYED[first.way](mine, names, cut)
+        verdict = _keyed(mine, alike, cut, limits)
         yield Part(first.run, first.workload, verdict, is_of_many=True)
         return
     yield from (Part(run, first.workload, verdict) for run, verdict in of_runs.items())
 
 
-_KEYED = {"logs": judged_in_pieces, "queues": queues_in_pieces, "registers": registers_in_pieces}
+def _keyed(mine: DataFrame, alike: Sequence[Large], cut: Pieces, limits: Limits) -> Verdict:
+    first, names = alike[0], [large.name for large in alike]
+    match first.way:
+        case "queues":
+            return queues_in_pieces(mine, names, cut)
+        case "registers":
+            begins = None if first.initial is None else json.loads(first.initial)
+            return registers_in_pieces(mine, names, cut, limits.budget, begins)
+        case _:
+            return judged_in_pieces(mine, names, cut)
 
 
 def _shown(large: Large) -> VerdictRow:

@@ -15,30 +15,27 @@ from dataclasses import replace
 from functools import reduce
 from io import BytesIO
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from jepsen_like.histories.history import MalformedHistory, Value
 from jepsen_like.histories.interchange import stream_as
 from spark.library import selected
 from spark.places import HISTORY, is_directory, is_file, is_table
 from spark.rows import tables, with_run
-from spark.schema import SCHEMA, struct_of
+from spark.schema import SCHEMA, ddl_of
 from spark.shipping import ship
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["convert", "files", "united"]
 
 
 def convert(
-    session: "SparkSession",
+    session: SparkSession,
     paths: Sequence[str],
     model: str | None = None,
     options: Mapping[str, Value] | None = None,
-) -> "DataFrame":
+) -> DataFrame:
     """The histories in these files, as a table that is made when it is used.
 
     `model`: what the histories shall be judged as, whatever they say; `options`: what holds for
@@ -59,30 +56,28 @@ def convert(
     return united(found)
 
 
-def united(tables: "Sequence[DataFrame]") -> "DataFrame":
+def united(tables: Sequence[DataFrame]) -> DataFrame:
     """A column that only some of them have is null in the others."""
     return reduce(lambda one, other: one.unionByName(other, True), tables)
 
 
 def files(
-    session: "SparkSession", directories: Sequence[str], name: str, *, is_deep: bool = True
-) -> "DataFrame":
+    session: SparkSession, directories: Sequence[str], name: str, *, is_deep: bool = True
+) -> DataFrame:
     """Those of this name in the directories, and below. Only what is selected of them is read."""
     options = {"recursiveFileLookup": str(is_deep).lower(), "pathGlobFilter": name}
     return session.read.format("binaryFile").options(**options).load(list(directories))
 
 
-def _tables(session: "SparkSession", paths: Sequence[str]) -> "DataFrame":
+def _tables(session: SparkSession, paths: Sequence[str]) -> DataFrame:
     """A page that is not what its checksum says fails the job. Raises `WrongSchema`."""
     checked = session.read.option("parquet.page.verify-checksum.enabled", "true")
     return selected(checked.parquet(*paths))
 
 
-def _rows(
-    content: "DataFrame", model: str | None, options: Mapping[str, Value] | None
-) -> "DataFrame":
+def _rows(content: DataFrame, model: str | None, options: Mapping[str, Value] | None) -> DataFrame:
     wanted = content.select("path", "content")
-    return wanted.mapInArrow(_converting(model, options or {}), struct_of(SCHEMA))
+    return wanted.mapInArrow(_converting(model, options or {}), ddl_of(SCHEMA))
 
 
 def _converting(

@@ -25,7 +25,7 @@ from spark.columns import log_columns
 from spark.kept import Keep, keeping
 from spark.piece_rows import COLUMNS, HANDED_ON, INPUT, jumped
 from spark.pieces import at_borders, carried_on, jumps_in, verdicts_in
-from spark.schema import struct_of
+from spark.schema import ddl_of
 from spark.verdicts import decoded, named
 
 __all__ = ["Pieces", "decided", "found_in", "judged_in_pieces", "mapped", "names_in", "plain"]
@@ -131,7 +131,7 @@ def _ranged(frame: DataFrame, cut: Pieces, *order: str) -> DataFrame:
 
 
 def mapped(frame: DataFrame, judge: pieces.Mapped, schema: pa.Schema = HANDED_ON) -> DataFrame:
-    return frame.mapInArrow(judge, struct_of(schema))
+    return frame.mapInArrow(judge, ddl_of(schema))
 
 
 def found_in(frame: DataFrame) -> Iterator[Verdict]:

@@ -22,8 +22,8 @@ from jepsen_like.checkers.verdict import Verdict, compose
 from spark import value_pieces
 from spark.distributed import Pieces
 from spark.kept import keeping
+from spark.schema import ddl_of
 from spark.value_pieces import OPERATIONS, PIECED, TOLD_OF_PIECES
-from spark.verdict_rows import ddl_of
 from spark.verdicts import decoded
 
 __all__ = ["sets_in_pieces", "told_together", "total_queues_in_pieces"]

@@ -14,19 +14,18 @@ histories has the columns of `spark.schema`, that of verdicts those of `spark.ve
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from jepsen_like.checkers.anomalies import ANOMALIES
 from jepsen_like.checkers.judges import JUDGED, Split, split_of
 from jepsen_like.checkers.models import ILLEGAL, Model
 from jepsen_like.checkers.operations import Operation
 from spark.judging import Judging, Limits
-from spark.schema import ORDER, SCHEMA
+from spark.schema import ORDER, SCHEMA, ddl_of, sql_of
 from spark.shipping import ship
-from spark.verdict_rows import TOLD, VERDICTS, ddl_of, sql_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from spark.verdict_rows import TOLD, VERDICTS
 
 __all__ = [
     "WrongSchema",
@@ -48,8 +47,8 @@ class WrongSchema(ValueError):
 
 
 def judge(
-    histories: "DataFrame", models: Models | None = None, *, limits: Limits | None = None
-) -> "DataFrame":
+    histories: DataFrame, models: Models | None = None, *, limits: Limits | None = None
+) -> DataFrame:
     """The verdicts on these histories, as a table that is made when it is used.
 
     `models`: names of those that shall be judged, and no others; or models of your own, by the
@@ -66,21 +65,21 @@ def judge(
     return believed(_told(rows, Judging(limits=limits or Limits(), models=own)))
 
 
-def told_of(histories: "DataFrame", limits: Limits) -> "DataFrame":
+def told_of(histories: DataFrame, limits: Limits) -> DataFrame:
     """What the workers tell of objects: verdicts, once they are `believed`."""
     return _told(selected(histories), Judging(limits=limits))
 
 
 def findings(
-    histories: "DataFrame", models: Models | None = None, *, limits: Limits | None = None
-) -> "DataFrame":
+    histories: DataFrame, models: Models | None = None, *, limits: Limits | None = None
+) -> DataFrame:
     """The verdicts that show a broken rule, with what the rule `says`."""
     says = ", ".join(f"{_quoted(rule)}, {_quoted(each.says)}" for rule, each in ANOMALIES.items())
     found = judge(histories, models, limits=limits).filter("rule is not null")
     return found.selectExpr("*", f"map({says})[rule] as says")
 
 
-def believed(told: "DataFrame") -> "DataFrame":
+def believed(told: DataFrame) -> DataFrame:
     """What the workers tell of objects becomes verdicts: that needs all that is told of a run.
 
     A run whose history is wrong itself accuses nobody. One in which nothing that is judged was ok
@@ -105,7 +104,7 @@ def believed(told: "DataFrame") -> "DataFrame":
     )
 
 
-def _told(rows: "DataFrame", judging: Judging) -> "DataFrame":
+def _told(rows: DataFrame, judging: Judging) -> DataFrame:
     session = rows.sparkSession
     ship(session)
     wanted = judging.limits.tasks or session.conf.get("spark.sql.shuffle.partitions") or 1
@@ -114,7 +113,7 @@ def _told(rows: "DataFrame", judging: Judging) -> "DataFrame":
     return ordered.mapInArrow(judging.told, ddl_of(TOLD))
 
 
-def selected(histories: "DataFrame") -> "DataFrame":
+def selected(histories: DataFrame) -> DataFrame:
     """The columns that are needed, in their order. Only their names and types are looked at.
 
     Raises `WrongSchema`.

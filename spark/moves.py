@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from spark.kept import Keep
 from spark.pieces import Mapped
-from spark.schema import struct_of
+from spark.schema import ddl_of
 
 __all__ = ["Frame", "Moves", "OnSpark"]
 
@@ -45,7 +45,7 @@ class OnSpark:
     keep: Keep
 
     def mapped(self, frame: DataFrame, judge: Mapped, schema: pa.Schema) -> DataFrame:
-        return frame.mapInArrow(judge, struct_of(schema))
+        return frame.mapInArrow(judge, ddl_of(schema))
 
     def together(self, frame: DataFrame, *columns: str) -> DataFrame:
         return frame.repartition(self.pieces, *columns).sortWithinPartitions(*columns)

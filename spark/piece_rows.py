@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jepsen_like.checkers.log_columns import Column
 from jepsen_like.checkers.verdict import Verdict, lines
+from spark import schema
 from spark.schema import SCHEMA
 from spark.verdicts import encoded
 
@@ -49,16 +49,7 @@ def tagged(tag: str, rows: pa.Table) -> pa.Table:
 
 def filled(tag: str, count: int, columns: Mapping[str, Any]) -> pa.Table:
     """`count` rows with these columns; the rest is null."""
-    arrays = [
-        _array(columns[field.name], field.type)
-        if field.name in columns
-        else pa.nulls(count, field.type)
-        for field in HANDED_ON
-    ]
-    table = pa.Table.from_arrays(arrays, schema=HANDED_ON)
-    return table.set_column(
-        HANDED_ON.get_field_index("tag"), "tag", pa.repeat(pa.scalar(tag), count)
-    )
+    return schema.filled(HANDED_ON, count, {"tag": tag, **columns})
 
 
 def jumped(jumps: pa.Table) -> pa.Table:
@@ -67,9 +58,10 @@ def jumped(jumps: pa.Table) -> pa.Table:
     sides = []
     for step, (offset, place) in enumerate((("offset", "lower_by"), ("next", "upper_by"))):
         invoked, completed = lines(jumps.column(place).to_numpy())
-        same = {"what": "read", "kind": "ok", "process": "null"}
         columns = {
-            **{name: pa.repeat(pa.scalar(told), len(jumps)) for name, told in same.items()},
+            "what": "read",
+            "kind": "ok",
+            "process": "null",
             "run": jumps.column("run"),
             "object": jumps.column("object"),
             "offset": jumps.column(offset),
@@ -79,7 +71,7 @@ def jumped(jumps: pa.Table) -> pa.Table:
             "call": count,
             "ret": count,
             "number": count,
-            "step": np.full(len(jumps), step),
+            "step": step,
         }
         sides.append(filled("jump", len(jumps), columns))
     return pa.concat_tables(sides).sort_by([("call", "ascending"), ("step", "ascending")])
@@ -87,9 +79,3 @@ def jumped(jumps: pa.Table) -> pa.Table:
 
 def verdict_row(verdict: Verdict) -> pa.Table:
     return filled("verdict", 1, {"verdict": [encoded(verdict)]})
-
-
-def _array(column: "Column | pa.ChunkedArray | pa.Array | list[Any]", kind: pa.DataType) -> Any:
-    if isinstance(column, pa.ChunkedArray | pa.Array):
-        return column.cast(kind)
-    return pa.array(np.asarray(column) if not isinstance(column, list) else column, kind)

@@ -62,6 +62,7 @@ class Large:
     is_idempotent: bool  # are its producers
     shows: bool  # anything that is judged was ok
     isolation: str  # that its transactions promise
+    initial: str | None  # value of a register, as JSON; None: it is none
 
     @property
     def name(self) -> str:
@@ -84,9 +85,9 @@ class Plan:
 
     def in_pieces(self) -> Iterator[Sequence[Large]]:
         """Those that are judged by the same rules."""
-        alike: dict[tuple[str | bool, ...], list[Large]] = {}
+        alike: dict[tuple[str | bool | None, ...], list[Large]] = {}
         for large in self.distributed:
-            by = large.way, large.workload, large.is_idempotent, large.isolation
+            by = large.way, large.workload, large.is_idempotent, large.isolation, large.initial
             alike.setdefault(by, []).append(large)
         yield from alike.values()
 
@@ -142,7 +143,7 @@ def plan(table: DataFrame, thresholds: Thresholds) -> Plan:
 def _may_be_cut(name: str, workload: str, options: str) -> bool:
     match _WAYS.get(workload):
         case "registers":
-            return name != WHOLE and initial_of(json.loads(options)) == [None]
+            return name != WHOLE and _initial(options) is not None
         case "transactions":
             return _isolation(options) in LEVELS
         case "queues":
@@ -153,11 +154,21 @@ def _may_be_cut(name: str, workload: str, options: str) -> bool:
             return True
 
 
+def _initial(options: str) -> str | None:
+    """What registers begin with, as JSON; None: nobody knows, or it is no single value."""
+    match initial_of(json.loads(options)):
+        case [None | bool() | int() | float() | str() as value]:
+            return json.dumps(value)
+        case _:
+            return None
+
+
 def _isolation(options: str) -> str:
     return str(json.loads(options).get(ISOLATION, STRICT))
 
 
 def _large(row: Row) -> Large:
+    is_register = _WAYS.get(row["workload"]) == "registers"
     return Large(
         run=row["run"],
         object=row["object"],
@@ -165,6 +176,7 @@ def _large(row: Row) -> Large:
         size=row["size"],
         is_idempotent=is_idempotent(json.loads(row["options"])),
         isolation=_isolation(row["options"]),
+        initial=_initial(row["options"]) if is_register else None,
         shows=row["shows"],
     )
 

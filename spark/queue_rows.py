@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from jepsen_like.checkers.verdict import Finding, Verdict
+from spark import schema
 from spark.verdicts import encoded
 
 __all__ = ["ACCESSES", "MOMENTS", "QUEUED", "Rows", "filled", "verdict_of", "with_carried"]
@@ -41,18 +42,7 @@ Rows = Sequence[Mapping[str, Any]]
 def filled(tag: str, columns: Mapping[str, Any]) -> pa.Table:
     """Rows with these columns; the rest is null."""
     count = len(next(iter(columns.values())))
-    told = {"tag": pa.repeat(pa.scalar(tag), count), **columns}
-    arrays = [
-        _array(told[field.name], field.type) if field.name in told else pa.nulls(count, field.type)
-        for field in QUEUED
-    ]
-    return pa.Table.from_arrays(arrays, schema=QUEUED)
-
-
-def _array(column: Any, kind: pa.DataType) -> Any:
-    if isinstance(column, pa.ChunkedArray | pa.Array):
-        return column.cast(kind)
-    return pa.array(column, kind)
+    return schema.filled(QUEUED, count, {"tag": tag, **columns})
 
 
 def verdict_of(findings: Iterable[Finding]) -> Iterator[pa.Table]:

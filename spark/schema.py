@@ -17,12 +17,10 @@ A value that is an int of 64 bits is a `number`; any other is msgpack, in `value
 of each operation has step 0: it carries what belongs to the operation as a whole.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 __all__ = [
     "BRINGING",
@@ -33,7 +31,9 @@ __all__ = [
     "VERSION",
     "VERSION_KEY",
     "Row",
-    "struct_of",
+    "ddl_of",
+    "filled",
+    "sql_of",
 ]
 
 VERSION = 4
@@ -104,9 +104,41 @@ SCHEMA = pa.schema(
 )
 
 
-def struct_of(schema: pa.Schema) -> "StructType":
-    """The same for Spark, which has its own types."""
-    from pyspark.sql import types as T
+_SQL = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.float64(): "double",
+}
 
-    kinds = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.binary(): T.BinaryType()}
-    return T.StructType([T.StructField(field.name, kinds[field.type]) for field in schema])
+
+def ddl_of(schema: Iterable[pa.Field]) -> str:
+    """The same for Spark, in its own words."""
+    return ", ".join(f"`{field.name}` {sql_of(field.type)}" for field in schema)
+
+
+def sql_of(kind: pa.DataType) -> str:
+    if pa.types.is_map(kind):
+        return f"map<{sql_of(kind.key_type)},{sql_of(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"array<{sql_of(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        parts = (kind.field(at) for at in range(kind.num_fields))
+        return f"struct<{','.join(f'{part.name}:{sql_of(part.type)}' for part in parts)}>"
+    return _SQL[kind]
+
+
+def filled(schema: pa.Schema, count: int, columns: Mapping[str, Any]) -> pa.Table:
+    """`count` rows with these columns, or the same value in each row; the rest is null."""
+    arrays = [_array(columns.get(field.name), field.type, count) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(column: Any, kind: pa.DataType, count: int) -> Any:
+    if column is None or isinstance(column, str | int):
+        return pa.repeat(pa.scalar(column, kind), count)
+    if isinstance(column, pa.ChunkedArray | pa.Array):
+        return column.cast(kind)
+    return pa.array(column, kind)

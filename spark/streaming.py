@@ -19,10 +19,13 @@ counts once. No timer and no watermark is needed, and the session is not configu
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgpack
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jepsen_like.checkers.online.run import OnlineRun
 from jepsen_like.checkers.online.told import Limits, Told
@@ -37,47 +40,30 @@ from jepsen_like.histories.history import (
 )
 from jepsen_like.histories.mappings import json_of, lines_of
 from spark.rows import no_cycles
+from spark.schema import ddl_of
 from spark.shipping import ship
-from spark.verdict_rows import ddl_of
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame, SparkSession
+from spark.tailing import register
+from spark.verdict_rows import VERDICTS
 
 __all__ = ["VERSION", "WATCHED", "Watching", "growing_files", "topic_lines", "watch"]
 
 VERSION = 1
-WATCHED = pa.schema(
-    [
-        pa.field("schema", pa.int32(), nullable=False),
-        pa.field("run", pa.string()),
-        pa.field("object", pa.string()),
-        pa.field("model", pa.string()),
-        pa.field("outcome", pa.string()),
-        pa.field("rule", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("operations", pa.list_(pa.int64())),
-        pa.field("reason", pa.string()),
-        pa.field("upto", pa.int64()),
-        pa.field("counts", pa.map_(pa.string(), pa.int64())),
-        pa.field("seconds", pa.float64()),
-    ]
-)
+WATCHED = VERDICTS.insert(VERDICTS.get_field_index("counts"), pa.field("upto", pa.int64()))
 # States that this worker has seen last, and what they say.
 _LATEST: dict[tuple[str, Limits], tuple[bytes, OnlineRun]] = {}
 _LATEST_MAX = 8
 _HELD_MAX = 10_000  # lines of which nobody has said yet what history they are of
 
 
-def growing_files(session: "SparkSession", path: str) -> "DataFrame":
+def growing_files(session: SparkSession, path: str) -> DataFrame:
     """The lines of all *.msgpack and *.jsonl below a directory, or of one file, as they are
     written. The run is the file's path."""
     return _read(session, "quorumlab-files", {"path": path})
 
 
 def topic_lines(
-    session: "SparkSession", servers: str, topic: str, settings: Mapping[str, str] | None = None
-) -> "DataFrame":
+    session: SparkSession, servers: str, topic: str, settings: Mapping[str, str] | None = None
+) -> DataFrame:
     """The records of a topic of Kafka, from its beginning: values are lines, keys are runs.
 
     `settings` are librdkafka's. The workers need confluent-kafka.
@@ -86,20 +72,18 @@ def topic_lines(
     return _read(session, "quorumlab-topic", {"servers": servers, "topic": topic, **own})
 
 
-def _read(session: "SparkSession", source: str, options: Mapping[str, str]) -> "DataFrame":
-    from spark.tailing import register
-
+def _read(session: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
     register(session)
     return session.readStream.format(source).options(**options).load()
 
 
 def watch(
-    lines: "DataFrame",
+    lines: DataFrame,
     model: str | None = None,
     *,
     options: Mapping[str, Value] | None = None,
     limits: Limits | None = None,
-) -> "DataFrame":
+) -> DataFrame:
     """The verdicts on a stream of lines: a row for each object that is violated, or of which
     nothing will be known; and after each batch a row for each run with new lines, of how far it
     was looked at.
@@ -107,8 +91,6 @@ def watch(
     `model`: what the histories are judged as, with these `options`; without it, each run's first
     line says so, as our own histories do. Raises `ValueError` where a column is missing.
     """
-    from pyspark.sql.streaming.state import GroupStateTimeout
-
     missing = {"run", "line"} - set(lines.columns)
     if missing:
         raise ValueError(f"no stream of lines: {' and '.join(sorted(missing))} is missing")
@@ -129,10 +111,8 @@ class Watching:
     limits: Limits = field(default_factory=Limits)
 
     def told(
-        self, key: tuple[str], frames: Iterable["pd.DataFrame"], state: Any
-    ) -> Iterator["pd.DataFrame"]:
-        import pandas as pd
-
+        self, key: tuple[str], frames: Iterable[pd.DataFrame], state: Any
+    ) -> Iterator[pd.DataFrame]:
         (run,) = key
         lines = (bytes(line) for frame in frames for line in frame["line"] if line is not None)
         with no_cycles():

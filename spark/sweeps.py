@@ -20,9 +20,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from jepsen_like.checkers.verdict import Finding, Outcome
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome as Ended
@@ -33,12 +34,9 @@ from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.sim.time.ending import ERROR, Ending
 from jepsen_like.sim.world.coverage import Coverage
 from spark.bounded import bounded
+from spark.schema import ddl_of
 from spark.session import Settings
 from spark.shipping import ship
-from spark.verdict_rows import ddl_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "OUTCOMES",
@@ -140,7 +138,7 @@ class Plans:
         return _judged(failed(replace(self.plan, seed=seed), how))
 
 
-def outcomes(seeds: "DataFrame", work: Work, *, tasks: int) -> "DataFrame":
+def outcomes(seeds: DataFrame, work: Work, *, tasks: int) -> DataFrame:
     """What the seeds come to, as a table that is made when it is used."""
     ship(seeds.sparkSession)
     spread = seeds.selectExpr("cast(seed as bigint) as seed").repartition(tasks)
@@ -240,7 +238,7 @@ class Runs:
 
 
 def sweep_seeds(
-    spark: "SparkSession",
+    spark: SparkSession,
     seeds: Sequence[int],
     settings: Settings,
     *,
@@ -252,7 +250,7 @@ def sweep_seeds(
     """Raises `NotInTime`, and `OutputExists`. `progress` is told which share of the seeds is done;
     `path` is where the table is written."""
 
-    def result(table: "DataFrame") -> SweepResult:
+    def result(table: DataFrame) -> SweepResult:
         from spark.summary import counted
 
         sums = ("events", "virtual_ms", "elections", "committed")
@@ -274,7 +272,7 @@ def sweep_seeds(
 
 
 def run_plans(
-    spark: "SparkSession",
+    spark: SparkSession,
     plan: Plan,
     seeds: Sequence[int],
     settings: Settings,
@@ -284,7 +282,7 @@ def run_plans(
 ) -> Runs:
     """Raises `NotInTime`, and `OutputExists`."""
 
-    def result(table: "DataFrame") -> Runs:
+    def result(table: DataFrame) -> Runs:
         from spark.summary import counted
 
         is_void = "size(void) > 0 as is_void"
@@ -303,11 +301,11 @@ def run_plans(
 
 
 def _kept(
-    spark: "SparkSession",
+    spark: SparkSession,
     seeds: Sequence[int],
     settings: Settings,
     work: Work,
-    result: "Callable[[DataFrame], Result]",
+    result: Callable[[DataFrame], Result],
     progress: Callable[[float], None],
     path: str | None,
 ) -> "Result":

@@ -19,14 +19,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType
 
 __all__ = ["GrowingFiles", "Topic", "register"]
 
@@ -43,7 +41,7 @@ _LINES = pa.schema([("run", pa.string()), ("line", pa.binary())])
 _DDL = "run string, line binary"
 
 
-def register(session: "SparkSession") -> None:
+def register(session: SparkSession) -> None:
     """Both sources, in this session."""
     from pyspark import cloudpickle
 
@@ -102,7 +100,7 @@ class GrowingFiles(DataSource):
     def schema(self) -> str:
         return _DDL
 
-    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _Files(Path(self.options["path"]))
 
 
@@ -179,7 +177,7 @@ class Topic(DataSource):
     def schema(self) -> str:
         return _DDL
 
-    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _Partitions(dict(self.options))
 
 

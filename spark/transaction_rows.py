@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from jepsen_like.checkers.isolation_levels import Found
 from jepsen_like.checkers.operations import Operation
+from spark.schema import filled
 
 __all__ = [
     "ROWS",
@@ -130,12 +131,7 @@ def unpacked(body: bytes, kind: Any) -> Any:
 def from_columns(tag: str, run: str, columns: Mapping[str, Any]) -> pa.Table:
     """At least one column; the others are null."""
     size = len(next(iter(columns.values())))
-    known = {"tag": pa.repeat(tag, size), "run": pa.repeat(run, size), **columns}
-    arrays = [
-        pa.array(known[each.name], each.type) if each.name in known else pa.nulls(size, each.type)
-        for each in ROWS
-    ]
-    return pa.Table.from_arrays(arrays, schema=ROWS)
+    return filled(ROWS, size, {"tag": tag, "run": run, **columns})
 
 
 def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

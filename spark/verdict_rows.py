@@ -32,9 +32,7 @@ __all__ = [
     "Part",
     "VerdictRow",
     "batch_of",
-    "ddl_of",
     "rows_of",
-    "sql_of",
 ]
 
 VERSION = 1
@@ -72,14 +70,6 @@ VERDICTS = pa.schema(
     ]
 )
 TOLD = VERDICTS.append(pa.field("shows", pa.bool_()))  # as it comes from the workers
-_SQL = {
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.bool_(): "boolean",
-    pa.float64(): "double",
-}
 
 
 class Part(NamedTuple):
@@ -161,19 +151,3 @@ def batch_of(rows: Iterable[VerdictRow]) -> pa.RecordBatch:
 
 def _cells(column: Sequence[object]) -> list[object]:
     return [list(each.items()) if isinstance(each, dict) else each for each in column]
-
-
-def ddl_of(schema: Iterable[pa.Field]) -> str:
-    """The same for Spark, in its own words."""
-    return ", ".join(f"{field.name} {sql_of(field.type)}" for field in schema)
-
-
-def sql_of(kind: pa.DataType) -> str:
-    if pa.types.is_map(kind):
-        return f"map<{sql_of(kind.key_type)},{sql_of(kind.item_type)}>"
-    if pa.types.is_list(kind):
-        return f"array<{sql_of(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        parts = (kind.field(at) for at in range(kind.num_fields))
-        return f"struct<{','.join(f'{part.name}:{sql_of(part.type)}' for part in parts)}>"
-    return _SQL[kind]

@@ -8,6 +8,7 @@ ignore Ctrl-C, and its children would, too.
 import gc
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     put_in_order(items)
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests stay until the end: the garbage collector need not look at them again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests stay until the end: the garbage collector need never look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,13 +64,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def client_threads() -> set[str]:
+    """Threads of confluent-kafka's clients in this process, by id (Linux)."""
+    ids = set()
+    for thread in Path("/proc/self/task").glob("*/comm"):
+        with suppress(OSError):  # it has just ended
+            if thread.read_text().startswith("rdk:"):
+                ids.add(thread.parent.name)
+    return ids
+
+
+CLIENTS_LEFT = pytest.StashKey[set[str]]()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_client_of_an_earlier_module(pytestconfig: pytest.Config) -> None:
+    """Once its cluster is gone, it would complain of that on the stderr of the tests here.
+
+    Who comes next is told, and nobody else.
+    """
+    known = pytestconfig.stash.setdefault(CLIENTS_LEFT, set())
+    if client_threads() - known:
+        gc.collect()  # those that nobody holds any more
+    left = client_threads() - known
+    known |= left
+    assert not left, "a module that ran before has left a client open"
+
+
 BEGAN = pytest.StashKey[float]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    is_worker = hasattr(config, "workerinput")
-    if config.getoption("--record-cost") and not is_worker:
-        config.pluginmanager.register(processor_time.Recording())
+    if config.getoption("--record-cost"):
+        processor_time.adopt_orphans()
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(processor_time.Recording())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--record-cost"):
+        processor_time.reap_orphans()
 
 
 @pytest.hookimpl(wrapper=True)

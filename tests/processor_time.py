@@ -5,15 +5,20 @@ record to a budget. A second of processor time is worth more on a fast machine t
 busy one, so the run also times a loop that never changes, the yardstick, again and again while the
 tests run. The budget is counted in yardsticks.
 
-A process counts for the test that reaps it: the nodes of a shared cluster count at its end.
+A process counts for the test that reaps it: the nodes of a shared cluster count at its end. Nodes
+that were forked together have lost their parent, and become children of the worker: those that no
+test reaps count in the total alone.
 """
 
+import ctypes
 import json
 import os
 import platform
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -23,10 +28,11 @@ from typing import cast
 
 import pytest
 
-__all__ = ["PROPERTY", "Cost", "Recording", "read", "spent"]
+__all__ = ["PROPERTY", "Cost", "Recording", "adopt_orphans", "read", "reap_orphans", "spent"]
 
 PROPERTY = "processor_seconds"  # travels from a worker with the report of a test
 _TESTS_A_YARDSTICK = 400
+_PR_SET_CHILD_SUBREAPER = 36
 RECORD = Path(__file__).with_name("processor_time.json")
 
 
@@ -57,6 +63,19 @@ def yardstick() -> float:
     for number in range(200_000):
         counts[number & 1023] += number
     return time.process_time() - began
+
+
+def adopt_orphans() -> None:
+    """Processes below this one that lose their parent become its children (Linux's prctl)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_orphans() -> None:
+    """Once nobody else waits for children any more."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def read() -> Cost:

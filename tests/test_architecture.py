@@ -26,7 +26,7 @@ LAYERS = {
     "wire.zk": 5,
     "quorum": 4,
     "quorum.core": 5,
-    "quorum.log.files": 8,
+    "quorum.log.files": 9,
     "quorum.node": 3,
     "quorum.raft": 7,
     "controller": 5,
@@ -36,13 +36,17 @@ LAYERS = {
 
 # Files that may do I/O. Everything else in the packages below is a core: data in, data out.
 EDGES = {
+    "wire/tcp_authentication.py",
     "wire/tcp_client.py",
     "wire/tcp_connection.py",
     "wire/tcp_server.py",
+    "wire/tls_hello.py",
     "wire/http.py",
+    "wire/security/tls.py",
     "wire/zk/kazoo_client.py",
     "wire/zk/kazoo_session.py",
     "quorum/node/directories.py",
+    "quorum/log/files/cleaning_round.py",
     "quorum/log/files/disk.py",
     "quorum/node/driver.py",
     "quorum/node/listening.py",

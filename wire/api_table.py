@@ -87,19 +87,23 @@ class Api:
     forwardable: bool = False  # brokers pass it on to the active controller, in an Envelope
     control_plane: bool = False  # nodes ask it of each other: served before what clients ask
     advertised_oldest: int | None = None  # lower than what is served, to please a client
+    asked_newest: int | None = None  # by our clients, if lower than what is served
 
     @property
     def title(self) -> str:
         """The name in Kafka's own texts: `CreateTopics`."""
         return camel_case(self.name)
 
-    versions: Versions = field(init=False)  # all that this project can speak, as a client too
+    versions: Versions = field(init=False)  # all that this project can read and write
+    asked: Versions = field(init=False)  # those in which it asks
 
     def __post_init__(self) -> None:
         every = (self.broker, self.controller, self.zookeeper)
         ranges = [served for served in every if served is not None]
         oldest, newest = min(each.oldest for each in ranges), max(each.newest for each in ranges)
         object.__setattr__(self, "versions", Versions(oldest, newest))
+        asked_newest = newest if self.asked_newest is None else self.asked_newest
+        object.__setattr__(self, "asked", Versions(oldest, asked_newest))
 
     def served(self, listener: ListenerKind) -> Versions | None:
         """The versions served on a listener."""
@@ -124,9 +128,9 @@ APIS: tuple[Api, ...] = (
     Api(key=1, name="fetch", broker=Versions(4, 18), controller=Versions(12, 18)),
     Api(key=2, name="list_offsets", broker=Versions(1, 10)),
     Api(key=3, name="metadata", broker=Versions(0, 13)),
-    # From version 10 on, Kafka names topics by id in these two.
-    Api(key=8, name="offset_commit", broker=Versions(2, 9)),
-    Api(key=9, name="offset_fetch", broker=Versions(1, 9)),
+    # From version 10 on, these two name topics by id only (KIP-848); our clients know names.
+    Api(key=8, name="offset_commit", broker=Versions(2, 10), asked_newest=9),
+    Api(key=9, name="offset_fetch", broker=Versions(1, 10), asked_newest=9),
     Api(key=10, name="find_coordinator", broker=Versions(0, 6)),
     Api(key=11, name="join_group", broker=Versions(0, 9)),
     Api(key=12, name="heartbeat", broker=Versions(0, 4)),
@@ -134,18 +138,26 @@ APIS: tuple[Api, ...] = (
     Api(key=14, name="sync_group", broker=Versions(0, 5)),
     Api(key=15, name="describe_groups", broker=Versions(0, 6)),
     Api(key=16, name="list_groups", broker=Versions(0, 5)),
+    Api(key=17, name="sasl_handshake", broker=Versions(0, 1), controller=Versions(0, 1)),
     Api(key=18, name="api_versions", broker=Versions(0, 4), controller=Versions(0, 4)),
     _forwarded(19, "create_topics", Versions(2, 7)),
     _forwarded(20, "delete_topics", Versions(1, 6)),
     Api(key=21, name="delete_records", broker=Versions(0, 2)),
     Api(key=22, name="init_producer_id", broker=Versions(0, 5)),
     Api(key=23, name="offset_for_leader_epoch", broker=Versions(2, 4)),
+    # Brokers alone ask several transactions at once, from version 4 on.
+    Api(key=24, name="add_partitions_to_txn", broker=Versions(0, 5)),
+    Api(key=25, name="add_offsets_to_txn", broker=Versions(0, 4)),
+    Api(key=26, name="end_txn", broker=Versions(0, 5)),
+    Api(key=27, name="write_txn_markers", broker=Versions(1, 2), control_plane=True),
+    Api(key=28, name="txn_offset_commit", broker=Versions(0, 5)),
     Api(key=29, name="describe_acls", broker=Versions(1, 3), controller=Versions(1, 3)),
     _forwarded(30, "create_acls", Versions(1, 3)),
     _forwarded(31, "delete_acls", Versions(1, 3)),
     Api(key=32, name="describe_configs", broker=Versions(1, 4), controller=Versions(1, 4)),
     _forwarded(33, "alter_configs", Versions(0, 2)),
     Api(key=35, name="describe_log_dirs", broker=Versions(1, 5)),
+    Api(key=36, name="sasl_authenticate", broker=Versions(0, 2), controller=Versions(0, 2)),
     _forwarded(37, "create_partitions", Versions(0, 3)),
     Api(key=42, name="delete_groups", broker=Versions(0, 2)),
     _forwarded(43, "elect_leaders", Versions(0, 2)),
@@ -166,9 +178,12 @@ APIS: tuple[Api, ...] = (
     Api(key=58, name="envelope", controller=Versions(0, 0), zookeeper=Versions(0, 0)),
     Api(key=59, name="fetch_snapshot", controller=Versions(0, 1), control_plane=True),
     Api(key=60, name="describe_cluster", broker=Versions(0, 2), controller=Versions(0, 2)),
+    Api(key=61, name="describe_producers", broker=Versions(0, 0)),
     Api(key=62, name="broker_registration", controller=Versions(0, 4), control_plane=True),
     Api(key=63, name="broker_heartbeat", controller=Versions(0, 2), control_plane=True),
     _forwarded(64, "unregister_broker", Versions(0, 0)),
+    Api(key=65, name="describe_transactions", broker=Versions(0, 0)),
+    Api(key=66, name="list_transactions", broker=Versions(0, 2)),
     Api(
         key=67,
         name="allocate_producer_ids",
@@ -177,6 +192,8 @@ APIS: tuple[Api, ...] = (
         forwardable=True,
         control_plane=True,
     ),
+    Api(key=68, name="consumer_group_heartbeat", broker=Versions(0, 1)),
+    Api(key=69, name="consumer_group_describe", broker=Versions(0, 1)),
     Api(key=70, name="controller_registration", controller=Versions(0, 0), control_plane=True),
     Api(key=73, name="assign_replicas_to_dirs", controller=Versions(0, 0), control_plane=True),
     Api(key=74, name="list_config_resources", broker=Versions(0, 1)),

@@ -25,6 +25,7 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "read_header",
 ]
 
 _REQUEST_HEADER = Struct(">hhi")

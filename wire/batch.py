@@ -75,6 +75,7 @@ _COMPRESSION_MASK = 0b0000_0111
 _LOG_APPEND_TIME = 0b0000_1000
 _TRANSACTIONAL = 0b0001_0000
 _CONTROL = 0b0010_0000
+_DELETE_HORIZON = 0b0100_0000
 _NULL = 0x01  # the length of what is null: -1
 
 
@@ -85,7 +86,8 @@ class CorruptBatch(Malformed):
 class BatchHeader(NamedTuple):
     """The fixed part, in the order of the wire; a tuple, since the data path makes many.
 
-    Bits of `attributes`: 0-2 compression, 3 log append time, 4 transactional, 5 control batch.
+    Bits of `attributes`: 0-2 compression, 3 log append time, 4 transactional, 5 control batch,
+    6 the base timestamp is when tombstones may go (KIP-534).
     """
 
     base_offset: int = 0
@@ -141,6 +143,10 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.base_timestamp_ms if self.attributes & _DELETE_HORIZON else None
 
 
 class Record(NamedTuple):

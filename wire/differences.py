@@ -21,6 +21,12 @@ from wire.messages.groups import FoundCoordinator, MemberIdentity, MemberRespons
 from wire.messages.partitions import BrokerState
 from wire.messages.quorum_epochs import ReplicaInfo
 from wire.messages.topics import DeleteTopicState
+from wire.messages.transactions import (
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
 from wire.rules import Difference, Rules
 
 __all__ = ["DIFFERENCES", "MUST_ARRIVE", "rules_for"]
@@ -65,6 +71,20 @@ def _first(elements: str, absent: Any, *names: str) -> Mapping[str, Callable[[An
     return {name: taken(name) for name in names}
 
 
+_OLD_TRANSACTION = "v3_and_below_"  # before each field of the one that is asked for
+_OF_TRANSACTION = ("transactional_id", "producer_id", "producer_epoch", "topics")
+_OLD_RESULTS = "results_by_topic_v3_and_below"
+
+
+def _one_transaction(request: Any) -> AddPartitionsToTxnTransaction:
+    none = AddPartitionsToTxnTransaction(transactional_id="", producer_id=-1, producer_epoch=-1)
+    return next(iter(request.transactions), none)
+
+
+def _old_field(name: str) -> Callable[[Any], Any]:
+    return lambda request: getattr(_one_transaction(request), name)
+
+
 def _old_features(name: str, minimum: str) -> Mapping[str, Callable[[Any], Any]]:
     """Older readers fail on a feature whose lowest version is 0 (KAFKA-17492)."""
     return {
@@ -75,6 +95,38 @@ def _old_features(name: str, minimum: str) -> Mapping[str, Callable[[Any], Any]]
 
 
 DIFFERENCES: tuple[Difference, ...] = (
+    _request(
+        "add_partitions_to_txn",
+        4,
+        "it asks for one transaction.",
+        write={_OLD_TRANSACTION + name: _old_field(name) for name in _OF_TRANSACTION},
+        read=lambda values: {
+            "transactions": (
+                AddPartitionsToTxnTransaction(
+                    **{name: values[_OLD_TRANSACTION + name] for name in _OF_TRANSACTION}
+                ),
+            )
+        },
+        elements={_OLD_TRANSACTION + "topics": AddPartitionsToTxnTopic},
+    ),
+    _response(
+        "add_partitions_to_txn",
+        4,
+        "it answers for one transaction, without its id.",
+        write={
+            _OLD_RESULTS: lambda response: (
+                next(
+                    iter(response.results_by_transaction), AddPartitionsToTxnResult()
+                ).topic_results
+            )
+        },
+        read=lambda values: {
+            "results_by_transaction": (
+                AddPartitionsToTxnResult(topic_results=values[_OLD_RESULTS]),
+            )
+        },
+        elements={_OLD_RESULTS: AddPartitionsToTxnTopicResult},
+    ),
     _request(
         "alter_partition",
         3,

@@ -3,10 +3,11 @@
 The inner frame travels as it came, with the client's version and correlation id, so that the answer
 can go back to the client untouched. Pure; who is asked, and what is tried again, is the broker's.
 
-Source: KIP-590; Kafka's DefaultPrincipalData and RequestChannel.shouldReturnNotController.
+Source: KIP-590; Kafka's RequestChannel.shouldReturnNotController.
 """
 
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from wire.api_table import ListenerKind, api_by_key
 from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
@@ -14,41 +15,38 @@ from wire.errors import ErrorCode
 from wire.message import Message, fields_of
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.messages.voters import DescribeQuorumResponse
-from wire.varint import Malformed, uvarint
+from wire.security.principals import ANONYMOUS, Principal, decode_principal, encode_principal
+from wire.varint import Malformed
 
-__all__ = ["ANONYMOUS", "encode_principal", "has_error", "unwrap", "wrap_request", "wrap_response"]
-
-_PRINCIPAL_VERSION = b"\0\0"
-
-
-def encode_principal(kind: str, name: str) -> bytes:
-    """A principal that did not come with a delegation token, as DefaultPrincipalData."""
-    strings = [text.encode() for text in (kind, name)]
-    sized = b"".join(uvarint(len(text) + 1) + text for text in strings)
-    return _PRINCIPAL_VERSION + sized + b"\0" + b"\0"  # no token; no tagged fields
+__all__ = ["Opened", "has_error", "unwrap", "wrap_request", "wrap_response"]
 
 
-ANONYMOUS = encode_principal("User", "ANONYMOUS")
+class Opened(NamedTuple):
+    request: DecodedRequest  # that of the client
+    client_host: str
+    principal: Principal
 
 
 def wrap_request(
-    frame: bytes, *, client_host: str, principal: bytes = ANONYMOUS
+    frame: bytes, *, client_host: str, principal: Principal = ANONYMOUS
 ) -> EnvelopeRequest:
     """The envelope for a request of a client at the IP address `client_host`."""
     return EnvelopeRequest(
         request_data=frame,
-        request_principal=principal,
+        request_principal=encode_principal(principal),
         client_host_address=ip_address(client_host).packed,
     )
 
 
-def unwrap(envelope: EnvelopeRequest) -> tuple[DecodedRequest, str] | ErrorCode:
-    """The inner request and the client's host, or the error that the envelope is answered with."""
+def unwrap(envelope: EnvelopeRequest) -> Opened | ErrorCode:
+    """The inner request and whose it is, or the error that the envelope is answered with."""
     try:
         client_host = str(ip_address(envelope.client_host_address))
     except ValueError:
         return ErrorCode.INVALID_REQUEST
-    if not (envelope.request_principal or b"").startswith(_PRINCIPAL_VERSION):
+    try:
+        principal = decode_principal(envelope.request_principal or b"")
+    except Malformed:
         return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     try:
         request = decode_request(envelope.request_data, ListenerKind.CONTROLLER)
@@ -57,7 +55,7 @@ def unwrap(envelope: EnvelopeRequest) -> tuple[DecodedRequest, str] | ErrorCode:
     api = api_by_key(request.api_key)
     if api is None or not api.forwardable:
         return ErrorCode.INVALID_REQUEST
-    return request, client_host
+    return Opened(request, client_host, principal)
 
 
 def wrap_response(request: DecodedRequest, body: object) -> EnvelopeResponse:

@@ -20,7 +20,7 @@ _BUFFER_BYTES_MIN = 1 << 16
 _BUFFER_BYTES_KEPT = 1 << 20  # an empty buffer above this is given back
 _GROWTH = 16  # pages that nothing was written to are no memory yet
 _STRANGERS = (
-    (b"\x16\x03", "a TLS handshake (this listener speaks plain text)"),
+    (b"\x16\x03", "a TLS handshake on a listener that speaks PLAINTEXT"),
     (b"GET ", "an HTTP request"),
     (b"HEAD", "an HTTP request"),
     (b"POST", "an HTTP request"),
@@ -45,7 +45,7 @@ class FrameReader:
     """Collects bytes and gives whole frames; half a frame is kept until the rest has come."""
 
     def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max  # may be raised once the peer is known
         self._buffer = _unwritten(_BUFFER_BYTES_MIN)
         self._start = 0  # of what has not been taken
         self._end = 0  # of what has arrived; _start <= _end <= len(_buffer)
@@ -83,7 +83,7 @@ class FrameReader:
         if start > self._end:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer, self._start)
-        if not 0 <= length <= self._frame_bytes_max:
+        if not 0 <= length <= self.frame_bytes_max:
             raise FrameError(self._describe(length))
         end = start + length
         if end > self._end:
@@ -109,7 +109,7 @@ class FrameReader:
                 return f"this looks like {what}, not like Kafka's protocol"
         if length < 0:
             return f"a frame has the length {length} (bytes {first.hex(' ')})"
-        return f"a frame of {length} bytes, above the limit of {self._frame_bytes_max}"
+        return f"a frame of {length} bytes, above the limit of {self.frame_bytes_max}"
 
 
 def _unwritten(size: int) -> memoryview:

@@ -77,6 +77,7 @@ __all__ = [
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationStateRecord",
     "decode_record",
@@ -87,7 +88,7 @@ __all__ = [
     "record_version",
 ]
 
-DEFAULT_METADATA_VERSION = 25  # 4.0-IV3: the production level of Kafka 4.0
+DEFAULT_METADATA_VERSION = 33  # 4.4-IV2: the production level of Kafka 4.4
 LEADER_UNCHANGED = -2  # of PartitionChangeRecord.leader; -1 is "no leader"
 RECOVERY_UNCHANGED = -1  # of PartitionChangeRecord.leader_recovery_state
 
@@ -162,6 +163,10 @@ class RegisterControllerRecord(MetadataRecord):
     zk_migration_ready: Bool
     end_points: tuple[ControllerEndpoint, ...]
     features: tuple[ControllerFeature, ...]
+
+
+class UnregisterControllerRecord(MetadataRecord):
+    controller_id: Int32
 
 
 # --- topics and partitions ------------------------------------------------------------------
@@ -362,6 +367,7 @@ _RECORD_TYPES = (
     _RecordType(26, RemoveDelegationTokenRecord, {14: 0}),
     _RecordType(27, RegisterControllerRecord, {15: 0}),
     _RecordType(28, ClearElrRecord, {23: 0}),
+    _RecordType(29, UnregisterControllerRecord, {33: 0}),
 )
 
 RECORD_TYPES = tuple(entry.type for entry in _RECORD_TYPES)
@@ -480,5 +486,7 @@ def read_frame(buffer: bytes, position: int = 0) -> tuple[type[MetadataRecord], 
         raise UnknownRecord(f"a metadata record of unknown key {key}, version {version}")
     if version not in entry.versions:
         known = entry.versions[-1]
-        raise UnknownRecord(f"{entry.type.__name__} version {version}: known are 0 to {known}")
+        unknown = UnknownRecord(f"{entry.type.__name__} version {version}: known are 0 to {known}")
+        unknown.kind = entry.type
+        raise unknown
     return entry.type, version, position

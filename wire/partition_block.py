@@ -32,10 +32,10 @@ from wire.batch import (
     records_of,
     write_header,
 )
+from wire.foreign_records import kept_record
 from wire.metadata_records import (
     DEFAULT_METADATA_VERSION,
     MetadataRecord,
-    decode_record,
     encode_record,
     record_version,
 )
@@ -217,7 +217,7 @@ def decode(batch: Buffer, header: BatchHeader | None = None) -> tuple[Change, ..
     """The changes of the one batch that `batch` holds or begins with; none if it is control.
 
     `header` is that of the batch, where a caller has read it already. Raises CorruptBatch or
-    Malformed for bytes that are no batch of records, UnknownRecord for a later release's.
+    Malformed for bytes that are no batch of records. Those of a later release are kept as they are.
     """
     changes: list[Change] = []
     runs: list[_Alike] = []  # neighbours, of one kind
@@ -283,7 +283,7 @@ def _found_in(body: bytes, header: BatchHeader) -> Iterator[MetadataRecord | _Al
 def _record(value: bytes | None) -> MetadataRecord:
     if value is None:
         raise Malformed("a metadata record without a value")
-    return decode_record(value)
+    return kept_record(value)
 
 
 def _looks_like_run(body: bytes, position: int, end: int) -> bool:

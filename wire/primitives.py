@@ -11,6 +11,7 @@ __all__ = [
     "DIRECTORY_LOST",
     "DIRECTORY_MIGRATING",
     "DIRECTORY_UNASSIGNED",
+    "INT16_MAX",
     "INT32_MAX",
     "INT64_MAX",
     "METADATA_TOPIC",
@@ -22,6 +23,7 @@ __all__ = [
     "uuid_text",
 ]
 
+INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 OPERATIONS_OMITTED = -(2**31)  # in place of authorized operations: nobody asked for them

@@ -112,7 +112,10 @@ class _ReaderSource:
         self._flush()
         if not layout.tagged:
             with source.block(f"if {tags}:"):
-                source.line("position = skip_tags(buffer, position - 1)")
+                if self._rules.skips_unknown_tags:
+                    source.line("position = skip_tags(buffer, position - 1)")
+                else:
+                    source.line(f"raise UnknownTag({layout.name!r})")
             return {}
         values = {}
         for field in layout.tagged:
@@ -148,7 +151,10 @@ class _ReaderSource:
                     source.line(f"raise bad_tag({field.name!r}, position, {end})")
             word = "elif"
         with source.block("else:"):
-            source.line(f"position = {end}")
+            if self._rules.skips_unknown_tags:
+                source.line(f"position = {end}")
+            else:
+                source.line(f"raise UnknownTag({layout.name!r})")
 
     # --- fields -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from wire.layout import ELEMENTS_MAX, STRING_BYTES_MAX
 from wire.primitives import METADATA_TOPIC_ID, ZERO_UUID
 from wire.varint import Malformed, read_uvarint
 
-__all__ = ["READING", "Reader"]
+__all__ = ["READING", "Reader", "UnknownTag"]
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
@@ -91,10 +91,15 @@ def _skip_tags(buffer: bytes, position: int) -> int:
     return position
 
 
+class UnknownTag(Malformed):
+    """A tagged field that this release does not know, for readers that must not skip it."""
+
+
 # The names by which generated readers call these.
 READING = {
     "ERROR_CODES": {code.value: code for code in ErrorCode},
     "NOT_WHOLE": NOT_WHOLE,
+    "UnknownTag": UnknownTag,
     "UNKNOWN_ERROR": ErrorCode.UNKNOWN_SERVER_ERROR,
     "bad_count": _bad_count,
     "bad_size": _bad_size,

@@ -21,7 +21,8 @@ from uuid import UUID
 from wire.layout import EntityLayout, FieldLayout
 from wire.message import REQUIRED, Message, element_type, fields_of, is_array, is_nullable, replace
 from wire.reader_source import compiled_reader
-from wire.rules import NOTHING_IS_LOST
+from wire.reading import UnknownTag
+from wire.rules import NOTHING_IS_LOST, NOTHING_IS_SKIPPED
 from wire.varint import Malformed
 from wire.writer_source import compiled_writer
 from wire.writing import Sink
@@ -54,8 +55,10 @@ __all__ = [
 class UnknownRecord(Malformed):
     """A record key or version that this release does not know.
 
-    The log says something that cannot be skipped: whoever applies it must stop.
+    The log says something that cannot be skipped: whoever applies it must know that he lacks it.
     """
+
+    kind: type | None = None  # what record it is, if no more than the version is unknown
 
 
 _Struct = TypeVar("_Struct", bound=Message)
@@ -202,13 +205,21 @@ def decode_struct(
 
 
 @cache
-def struct_decoder(struct_type: type[Message], version: int) -> Callable[[bytes, int], Any]:
-    """`decode_struct` of one type and version, for those who read many."""
-    read = compiled_reader(record_layout(struct_type, version), struct_type, NOTHING_IS_LOST)
+def struct_decoder(
+    struct_type: type[Message], version: int, *, skips_unknown_tags: bool = True
+) -> Callable[[bytes, int], Any]:
+    """`decode_struct` of one type and version, for those who read many.
+
+    One that does not skip them raises UnknownTag for tagged fields that it does not know.
+    """
+    rules = NOTHING_IS_LOST if skips_unknown_tags else NOTHING_IS_SKIPPED
+    read = compiled_reader(record_layout(struct_type, version), struct_type, rules)
 
     def decode(buffer: bytes, position: int) -> Any:
         try:
             value, end = read(buffer, position)
+        except UnknownTag:
+            raise
         except Malformed as error:
             raise Malformed(f"{struct_type.__name__} version {version}: {error}") from error
         if end != len(buffer):

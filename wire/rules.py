@@ -1,13 +1,14 @@
 """How the fields of a layout meet those of a canonical class, where names alone do not say it.
 
-`wire.differences` has the rules of every version of the protocol; records have `NOTHING_IS_LOST`.
+`wire.differences` has the rules of every version of the protocol; records have `NOTHING_IS_LOST`,
+or `NOTHING_IS_SKIPPED` where a reader must know of tagged fields that it does not know.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["NOTHING_IS_LOST", "Difference", "Rules"]
+__all__ = ["NOTHING_IS_LOST", "NOTHING_IS_SKIPPED", "Difference", "Rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Rules:
     differences: Mapping[str, Difference] = field(default_factory=dict)  # by entity
     # By entity, fields that may not be left out unless they have their default. None: no field may.
     must_arrive: Mapping[str, tuple[str, ...]] | None
+    skips_unknown_tags: bool = True  # as KIP-482 wants it
 
     def of(self, entity: str) -> Difference:
         """How the fields of an entity differ: mostly not at all."""
@@ -52,3 +54,4 @@ class Rules:
 
 
 NOTHING_IS_LOST = Rules(must_arrive=None)
+NOTHING_IS_SKIPPED = Rules(must_arrive=None, skips_unknown_tags=False)

@@ -12,10 +12,12 @@ Decides nothing about whether to try again: a failure is told, and may have been
 import asyncio
 import logging
 import math
+import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Self, cast
@@ -32,6 +34,10 @@ from wire.framing import (
     with_length,
 )
 from wire.messages.features import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.sasl import SaslHandshakeRequest
+from wire.security.client_authentication import AuthenticationFailed
+from wire.security.protocols import ClientSecurity
+from wire.security.tls_failures import tls_failure
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
@@ -39,6 +45,7 @@ __all__ = ["Address", "ClientLimits", "Connection", "ConnectionPool", "SendFailu
 
 _log = logging.getLogger(__name__)
 _API_VERSIONS_NEWEST = 4
+_RENEWED_AFTER = 0.85  # of the lifetime of a session; Kafka's clients: of 0.85 to 0.95
 _UNSUPPORTED_VERSION = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 
 
@@ -57,7 +64,7 @@ Address = tuple[str, int]  # host and port
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    connect_seconds: float = 2.0  # for the connection and the exchange of versions
+    connect_seconds: float = 2.0  # for the connection, the exchange of versions and SASL
     backoff_first_seconds: float = 0.05  # Kafka's reconnect.backoff.ms
     backoff_last_seconds: float = 1.0  # Kafka's reconnect.backoff.max.ms
     waiting_max: int = 1000  # requests of one connection without an answer
@@ -90,14 +97,20 @@ class Connection:
         *,
         client_id: str,
         tasks: asyncio.TaskGroup,
+        security: Callable[[], ClientSecurity] = ClientSecurity,
+        certified_host: str | None = None,
         limits: ClientLimits | None = None,
         traffic: Traffic | None = None,
     ) -> None:
+        """`security` is asked at each opening; `certified_host` is the name that the certificate
+        of the peer must bear, if it is not dialled by that."""
         self.host = host
         self.port = port
+        self._certified_host = certified_host or host
         self.api_versions: tuple[ApiVersion, ...] | None = None  # of the peer, once it has told
         self._client_id = client_id
         self._tasks = tasks
+        self._security_now = security
         self._limits = limits or ClientLimits()
         self._traffic = traffic or Traffic()
         self._loop = asyncio.get_running_loop()
@@ -105,7 +118,8 @@ class Connection:
         self._in_flight: deque[_Sent] = deque()  # for their answers, in order
         self._correlation_ids = count()
         self._link: _Link | None = None
-        self._ready = False  # the peer's versions are known
+        self._ready = False  # the peer's versions are known, and it knows us
+        self._renew_at = math.inf  # by when to authenticate again
         self._versions: dict[type, int | None] = {}  # what each kind of request is sent in
         self._opening: asyncio.Task[None] | None = None
         self._backoff_seconds = 0.0
@@ -124,12 +138,14 @@ class Connection:
             return
         if sent.until < self._timer_at:
             self._look_at(sent.until)
-        if self._ready:
+        if self._ready and now < self._renew_at:
             self._write(sent)
             return
         self._waiting.append(sent)
         if self._opening is None:
-            self._opening = self._tasks.create_task(self._open())
+            opening = self._renew_session() if self._ready else self._open()
+            self._ready = False
+            self._opening = self._tasks.create_task(opening)
 
     def close(self) -> None:
         """Close for good; what has no answer fails."""
@@ -142,26 +158,76 @@ class Connection:
 
     # --- opening ---
 
+    @property
+    def _security(self) -> ClientSecurity:
+        return self._security_now()
+
     async def _open(self) -> None:
         """Connect and learn the peer's versions, or fail all that waits."""
         try:
             async with asyncio.timeout(self._limits.connect_seconds):
-                await self._loop.create_connection(
-                    lambda: _Link(self, self._limits.frame_bytes_max), self.host, self.port
-                )
+                await self._dial()
                 self.api_versions = await self._ask_versions()
+                self._versions.clear()
+                await self._authenticate()
         except (OSError, ValueError, OverflowError) as error:
             # Also for what a peer said of a third one: no name, or a port above 65535.
-            self._back_off()
-            self._opening = None
-            self._disconnect(f"not connected: {str(error) or 'it took too long'}")
+            self._not_opened(error)
             return
-        self._opening = None
         self._backoff_seconds = 0.0
+        self._opened()
+
+    async def _renew_session(self) -> None:
+        """Authenticate again on the connection as it is, or fail all that waits."""
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                await self._authenticate()
+        except (OSError, ValueError) as error:
+            self._not_opened(error)
+            return
+        self._opened()
+
+    def _opened(self) -> None:
+        self._opening = None
         self._ready = True
-        self._versions.clear()
         while self._waiting:
             self._write(self._waiting.popleft())
+
+    def _not_opened(self, error: Exception) -> None:
+        reason = tls_failure(error) if isinstance(error, ssl.SSLError) else str(error)
+        if isinstance(error, AuthenticationFailed | ssl.SSLError):  # tried again: files may change
+            _log.warning("not connected to=%s:%s reason=%r", self.host, self.port, reason)
+        self._back_off()
+        self._opening = None
+        self._disconnect(f"not connected: {reason or 'it took too long'}")
+
+    async def _authenticate(self) -> None:
+        """Show who we are, if that is asked for. Raises ConnectionError."""
+        if self._security.sasl is None:
+            return
+        dialogue = self._security.sasl.dialogue()
+        began = self._loop.time()
+        request = next(dialogue)
+        try:
+            while True:
+                version = self._negotiated(type(request))
+                if version is None or (isinstance(request, SaslHandshakeRequest) and version < 1):
+                    raise AuthenticationFailed("the server does not serve SASL as it should")
+                request = dialogue.send(await self._exchange(request, version))
+        except StopIteration as ended:
+            lifetime_seconds = ended.value / 1000
+        is_bounded = lifetime_seconds > 0
+        self._renew_at = began + _RENEWED_AFTER * lifetime_seconds if is_bounded else math.inf
+
+    async def _dial(self) -> None:
+        context = self._security.tls
+        await self._loop.create_connection(
+            lambda: _Link(self, self._limits.frame_bytes_max),
+            self.host,
+            self.port,
+            ssl=context,
+            server_hostname=None if context is None else self._certified_host,
+        )
 
     async def _ask_versions(self) -> tuple[ApiVersion, ...]:
         """The newest ApiVersions first; a peer that lacks it answers in version 0 (KIP-511)."""
@@ -175,20 +241,28 @@ class Connection:
         return answer.api_keys
 
     async def _exchange_versions(self, version: int) -> ApiVersionsResponse:
+        request = ApiVersionsRequest(
+            client_software_name="quorumlab", client_software_version="0.1.0"
+        )
+        outcome = await self._exchange(request, version)
+        assert isinstance(outcome, ApiVersionsResponse), outcome
+        return outcome
+
+    async def _exchange(self, request: Any, version: int) -> Any:
+        """Ask what belongs to the opening itself. Raises ConnectionError."""
         answered: asyncio.Future[Outcome] = self._loop.create_future()
 
         def settle(outcome: Outcome) -> None:
             if not answered.done():
                 answered.set_result(outcome)
 
-        request = ApiVersionsRequest(
-            client_software_name="quorumlab", client_software_version="0.1.0"
-        )
+        if self._link is None:
+            raise ConnectionError("closed before it was open")
         self._write_version(_Sent(body=request, done=settle), version)
         outcome = await answered
         # What comes right behind the answer may have ended the connection before this task runs.
-        if self._link is None or not isinstance(outcome, ApiVersionsResponse):
-            raise ConnectionError("closed while versions were exchanged")
+        if self._link is None or isinstance(outcome, SendFailure):
+            raise ConnectionError(f"closed at the exchange of {type(request).__name__}")
         return outcome
 
     def _back_off(self) -> None:
@@ -218,8 +292,8 @@ class Connection:
         own = api_of(kind)
         for theirs in self.api_versions or ():
             if theirs.api_key == own.key:
-                newest = min(own.versions.newest, theirs.max_version)
-                return newest if newest >= max(own.versions.oldest, theirs.min_version) else None
+                newest = min(own.asked.newest, theirs.max_version)
+                return newest if newest >= max(own.asked.oldest, theirs.min_version) else None
         return None
 
     def _write_version(self, sent: _Sent, version: int) -> None:
@@ -349,12 +423,14 @@ class ConnectionPool:
 
     An async context: leaving it closes them all. `dial_overrides` says where to dial instead of the
     address of a peer, as proxies want it; peers are known by their own addresses all the same.
+    `security_of` says how the connections of a channel are secured.
     """
 
     def __init__(
         self,
         *,
         client_id: str,
+        security_of: Callable[[str], ClientSecurity] = lambda _channel: ClientSecurity(),
         limits: ClientLimits | None = None,
         dial_overrides: Mapping[Address, Address] | None = None,
         traffic: Traffic | None = None,
@@ -362,6 +438,7 @@ class ConnectionPool:
         self._client_id = client_id
         self._traffic = traffic or Traffic()
         self._limits = limits or ClientLimits()
+        self._security_of = security_of
         self._dial_overrides = dict(dial_overrides or {})
         self._tasks = asyncio.TaskGroup()
         self._connections: dict[tuple[str, int, str], Connection] = {}
@@ -392,12 +469,13 @@ class ConnectionPool:
         """The connection of a channel, opened at its first request."""
         key = (host, port, channel)
         if key not in self._connections:
-            host, port = self._dial_overrides.get((host, port), (host, port))
+            dialled = self._dial_overrides.get((host, port), (host, port))
             self._connections[key] = Connection(
-                host,
-                port,
+                *dialled,
                 client_id=self._client_id,
                 tasks=self._tasks,
+                security=partial(self._security_of, channel),
+                certified_host=host,
                 limits=self._limits,
                 traffic=self._traffic,
             )

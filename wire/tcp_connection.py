@@ -9,15 +9,14 @@ Decides nothing about the content, but for Envelope: it is opened here and answe
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Any, cast
 
 from wire.api_table import (
     API_VERSIONS_KEY,
     SOFTWARE_NAME_SINCE,
-    ListenerKind,
     api_versions_unsupported,
     names_its_software,
 )
@@ -29,79 +28,27 @@ from wire.apis import (
     encode_response,
 )
 from wire.errors import ErrorCode
-from wire.forwarding import unwrap, wrap_response
+from wire.forwarding import Opened, unwrap, wrap_response
 from wire.framing import (
-    FRAME_BYTES_MAX,
     LENGTH_BYTES,
     FrameError,
     FrameReader,
-    Traffic,
     with_length,
 )
-from wire.message import Message
 from wire.messages.features import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
+from wire.security.authentication import PASSED, Answered, Ended
+from wire.security.principals import ANONYMOUS, Forwarder, Principal
+from wire.serving import Owner, Received
+from wire.tcp_authentication import ConnectionAuthentication
+from wire.tcp_output import Output
 from wire.varint import Malformed
 from wire.writing import CannotExpress
 
-__all__ = ["SLICE_BYTES", "Output", "Owner", "Received", "ServedConnection", "ServerLimits"]
+__all__ = ["ServedConnection"]
 
 _log = logging.getLogger(__name__)
-SLICE_BYTES = 256 << 10  # of a large piece, handed over at a time; smaller ones go together
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
-    frame_bytes_max: int = FRAME_BYTES_MAX
-    outstanding_max: int = 100  # requests of one connection without an answer
-    connections_max: int = 1000
-    idle_seconds: float = 600.0  # Kafka's default of connections.max.idle.ms
-    output_bytes_max: int = 1 << 20  # above it, a connection that does not read is not read either
-
-
-class Received(Message):
-    """A request to be answered with `Server.reply(token, body)`, once.
-
-    If it came in an envelope, `request` is the inner one and `client_host` the client's own.
-    """
-
-    token: int
-    request: DecodedRequest
-    listener: str
-    client_host: str
-    forwarded: bool = False
-
-
-class Owner(Protocol):
-    """The server of a connection."""
-
-    @property
-    def listener(self) -> str: ...
-
-    @property
-    def kind(self) -> ListenerKind: ...
-
-    @property
-    def limits(self) -> ServerLimits: ...
-
-    @property
-    def traffic(self) -> Traffic: ...
-
-    @property
-    def tokens(self) -> Iterator[int]: ...
-
-    @property
-    def receive(self) -> Callable[[Received], None]: ...
-
-    def opened(self, connection: "ServedConnection") -> bool:
-        """Is there room for it?"""
-        ...
-
-    def lost(self, connection: "ServedConnection", tokens: list[int]) -> None:
-        """It is gone, and so are the requests that it had no answers to."""
-        ...
-
-    def expect_reply(self, token: int, connection: "ServedConnection") -> None: ...
+_PROGRESS_BYTES = 16 << 10  # fewer bytes of a frame that is not whole yet are no sign of life
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,68 +66,31 @@ def _lacks_software_name(request: DecodedRequest) -> bool:
     )
 
 
-class _Transport(Protocol):
-    """The part of `asyncio.Transport` that is used."""
-
-    def write(self, data: bytes | memoryview, /) -> None: ...
-
-
-class Output:
-    """Hands answers to a socket that may be slow in slices, and never copies them whole.
-
-    A transport copies what its socket does not take at once. An answer of many megabytes to thirty
-    followers would be copied thirty times; here it waits as one object until there is room for the
-    next slice. `pause` and `resume` are asyncio's `pause_writing` and `resume_writing`.
-    """
-
-    __slots__ = ("_transport", "_waiting", "is_full")
-
-    def __init__(self, transport: _Transport) -> None:
-        self._transport = transport
-        self._waiting: deque[memoryview] = deque()
-        # Is there more than the transport wants to keep? Only then does anything wait here.
-        self.is_full = False
-
-    def write(self, pieces: Sequence[bytes]) -> None:
-        if not self._waiting and sum(map(len, pieces)) <= SLICE_BYTES:
-            self._transport.write(b"".join(pieces))
-            return
-        self._waiting.extend(map(memoryview, pieces))
-        self._hand_over()
-
-    def pause(self) -> None:
-        self.is_full = True
-
-    def resume(self) -> None:
-        self.is_full = False
-        self._hand_over()
-
-    def _hand_over(self) -> None:
-        while self._waiting and not self.is_full:
-            piece = self._waiting.popleft()
-            if len(piece) > SLICE_BYTES:
-                self._waiting.appendleft(piece[SLICE_BYTES:])
-                piece = piece[:SLICE_BYTES]
-            self._transport.write(piece)
-
-
 class ServedConnection(asyncio.BufferedProtocol):
     """One client. Reads while it may, and writes answers as far as they are complete."""
 
-    def __init__(self, server: Owner) -> None:
+    def __init__(self, server: "Owner[ServedConnection]") -> None:
         self._server = server
         self._limits = server.limits
         self._loop = asyncio.get_running_loop()
-        self._frames = FrameReader(frame_bytes_max=self._limits.frame_bytes_max)
+        self._authentication = ConnectionAuthentication(lambda: server.security.sasl, self.refuse)
+        self._frames = FrameReader(
+            frame_bytes_max=self._authentication.frame_bytes_max(self._limits.frame_bytes_max)
+        )
         self._outstanding: dict[int, _Outstanding] = {}  # in the order of the requests
         self._flush_due = False
         self._reading = True
-        self._closing = False
-        self._active_at = self._loop.time()
+        self.is_closing = False
+        self.active_at = self._loop.time()
+        self._idle_bytes = 0  # since then
+        self._has_asked = False  # one whole frame has come
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._mute_timer: asyncio.TimerHandle | None = None  # set: nothing is read
+        self._end: Callable[[], None] | None = None  # what comes after that, and ends it
         self._transport: asyncio.Transport
         self._output: Output
         self._peer = ("?", 0)
+        self._principal = ANONYMOUS
 
     # --- called by asyncio ---
 
@@ -189,21 +99,50 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._output = Output(self._transport)
         self._peer = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self._transport.set_write_buffer_limits(high=self._limits.output_bytes_max)
-        if not self._server.opened(self):
-            self._refuse(f"more than {self._limits.connections_max} connections")
+        refusal = self._server.opened(self, self._peer[0]) or self._learn_principal()
+        if refusal is not None:
+            self.refuse(refusal)
             return
+        self._authentication.begin()
         self._watch_idleness()
+        admission = self._server.admit(str(self._peer[0]))
+        if admission.delay_ms > 0:
+            then = self.close if admission.is_refused else None
+            self.mute(admission.delay_ms / 1000, then)
+
+    def _learn_principal(self) -> str | None:
+        """Learn it from the certificate, if the listener speaks TLS; or why nobody is known."""
+        tls = self._server.security.tls
+        if tls is None:
+            return None
+        shown = self._transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        try:
+            self._principal = tls.principal_of(shown)
+        except ValueError as error:
+            return f"its certificate names nobody: {error}"
+        return None
+
+    def authenticated(self, principal: Principal) -> None:
+        """From now on it is known who asks, who may send larger frames for that."""
+        self._principal = principal
+        self._frames.frame_bytes_max = self._limits.frame_bytes_max
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.buffer_updated(nbytes)
-        self._active_at = self._loop.time()
+        self._idle_bytes += nbytes
+        if self._has_asked and self._idle_bytes >= _PROGRESS_BYTES:
+            self._be_active()
         self._take_frames()
 
+    def _be_active(self) -> None:
+        self.active_at = self._loop.time()
+        self._idle_bytes = 0
+
     def eof_received(self) -> bool:
-        if self._frames.untaken_bytes and not self._closing:
+        if self._frames.untaken_bytes and not self.is_closing:
             self._log_close(f"it ended within a frame, after {self._frames.untaken_bytes} bytes")
         return False  # close: nobody reads answers on half a connection
 
@@ -216,9 +155,12 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._take_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closing = True
+        self.is_closing = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+        self._authentication.cancel()
         self._server.lost(self, list(self._outstanding))
         self._outstanding.clear()
 
@@ -227,14 +169,16 @@ class ServedConnection(asyncio.BufferedProtocol):
     def _take_frames(self) -> None:
         """Hand on whole frames while there is room for their answers."""
         has_room = self._has_room()
-        while has_room and self._frames.untaken_bytes and not self._closing:
+        while has_room and self._frames.untaken_bytes and not self.is_closing:
             try:
                 frame = self._frames.next_frame()
                 if frame is None:
                     break
+                self._has_asked = True
+                self._be_active()
                 self._take(frame)
             except (FrameError, Malformed) as error:
-                self._refuse(str(error))
+                self.refuse(str(error))
             except UnsupportedVersion as error:
                 self._answer_unsupported(error)
             has_room = self._has_room()
@@ -242,11 +186,38 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._set_reading()
 
     def _has_room(self) -> bool:
-        return len(self._outstanding) < self._limits.outstanding_max and not self._output.is_full
+        return (
+            len(self._outstanding) < self._limits.outstanding_max
+            and not self._output.is_full
+            and self._mute_timer is None
+        )
+
+    def mute(self, seconds: float, then: Callable[[], None] | None = None) -> None:
+        """Take no request for so long (KIP-219): answers leave, those that are due later as well.
+
+        What was read already waits, too. `then` is what ends the connection after that, if it is
+        not to be served any more.
+        """
+        if then is not None:
+            self._end = then
+        until = self._loop.time() + seconds
+        if self.is_closing or (self._mute_timer is not None and self._mute_timer.when() >= until):
+            return
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+        self._mute_timer = self._loop.call_at(until, self._unmute)
+        self._set_reading()
+
+    def _unmute(self) -> None:
+        self._mute_timer = None
+        if self._end is None:
+            self._take_frames()
+        else:
+            self._end()
 
     def _set_reading(self) -> None:
         wanted = self._has_room()
-        if self._closing or wanted is self._reading:
+        if self.is_closing or wanted is self._reading:
             return
         self._reading = wanted
         if wanted:
@@ -255,8 +226,11 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _take(self, frame: bytes) -> None:
-        request = decode_request(frame, self._server.kind)
+        bare = self._authentication.bare_token(frame)
+        request = bare or decode_request(frame, self._server.kind)
         token = next(self._server.tokens)
+        if self._authentication.looks_at(request) and not self._admit(token, request, frame):
+            return
         if isinstance(request.body, EnvelopeRequest):
             self._take_envelope(token, request, frame)
             return
@@ -265,7 +239,33 @@ class ServedConnection(asyncio.BufferedProtocol):
         if isinstance(request.body, ApiVersionsRequest) and _lacks_software_name(request):
             self.reply(token, ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
         else:
-            self._hand_on(token, request, self._peer[0], forwarded=False)
+            asked = Opened(request, self._peer[0], self._principal)
+            self._hand_on(token, asked)
+
+    def _admit(self, token: int, request: DecodedRequest, frame: bytes) -> bool:
+        """May it be served? Otherwise it was a part of the authentication, or came too early."""
+        outcome = self._authentication.receive(request)
+        if outcome is PASSED:
+            return True
+        self._server.traffic.received_bytes[request.api_key] += len(frame) + LENGTH_BYTES
+        match outcome:
+            case Answered(answer, principal):
+                self._outstanding[token] = _Outstanding(request=request)
+                self.reply(token, answer)
+                if principal is not None:
+                    self.authenticated(principal)
+            case Ended(reason, None):
+                self.refuse(reason)
+            case Ended(reason, answer):
+                self._outstanding[token] = _Outstanding(request=request)
+                self._log_close(reason)
+                delay_seconds = self._authentication.failure_delay_seconds
+                self.mute(delay_seconds, then=partial(self._end_with, token, answer))
+        return False
+
+    def _end_with(self, token: int, answer: Any) -> None:
+        self.make_ready(token, answer)
+        self.close()
 
     def _take_envelope(self, token: int, envelope: DecodedRequest, frame: bytes) -> None:
         opened = unwrap(envelope.body)
@@ -273,22 +273,20 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._outstanding[token] = _Outstanding(request=envelope)
             self.reply(token, EnvelopeResponse(error_code=opened))
             return
-        inner, client_host = opened
-        self._server.traffic.received_bytes[inner.api_key] += len(frame) + LENGTH_BYTES
-        self._outstanding[token] = _Outstanding(request=inner, envelope=envelope)
-        self._hand_on(token, inner, client_host, forwarded=True)
+        self._server.traffic.received_bytes[opened.request.api_key] += len(frame) + LENGTH_BYTES
+        self._outstanding[token] = _Outstanding(request=opened.request, envelope=envelope)
+        self._hand_on(token, opened, Forwarder(self._principal, self._peer[0]))
 
-    def _hand_on(
-        self, token: int, request: DecodedRequest, client_host: str, *, forwarded: bool
-    ) -> None:
+    def _hand_on(self, token: int, asked: Opened, forwarder: Forwarder | None = None) -> None:
         self._server.expect_reply(token, self)
         self._server.receive(
             Received(
                 token=token,
-                request=request,
+                request=asked.request,
                 listener=self._server.listener,
-                client_host=client_host,
-                forwarded=forwarded,
+                client_host=asked.client_host,
+                principal=asked.principal,
+                forwarder=forwarder,
             )
         )
 
@@ -296,7 +294,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         """Ask of ApiVersions what we have; any other API says nothing and closes (KIP-35)."""
         header: RequestHeader = error.header
         if header.api_key != API_VERSIONS_KEY:
-            self._refuse(f"not served on this listener: {error}")
+            self.refuse(f"not served on this listener: {error}")
             return
         token = next(self._server.tokens)
         asked = DecodedRequest(
@@ -321,7 +319,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     def make_ready(self, token: int, body: Any) -> None:
         """The answer leaves with the next flush after those before it are ready."""
         outstanding = self._outstanding.get(token)
-        if outstanding is None or self._closing:
+        if outstanding is None or self.is_closing:
             return
         try:
             outstanding.answer = self._encode(outstanding, body)
@@ -331,9 +329,13 @@ class ServedConnection(asyncio.BufferedProtocol):
     def _encode(self, outstanding: _Outstanding, body: Any) -> list[bytes]:
         if body is None:
             return []
+        if isinstance(body, bytes):  # a bare token
+            return [body]
         request = outstanding.request
         if outstanding.envelope is not None:
-            body, request = wrap_response(request, body), outstanding.envelope
+            if not isinstance(body, EnvelopeResponse):  # the envelope itself may be refused
+                body = wrap_response(request, body)
+            request = outstanding.envelope
         elif isinstance(body, EnvelopeResponse) and not isinstance(request.body, EnvelopeRequest):
             return self._forwarded_answer(body)
         return encode_response(body, request.api_key, request.api_version, request.correlation_id)
@@ -354,7 +356,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         """The controller lacks the client's version: a new connection asks for versions anew."""
         if envelope.error_code is ErrorCode.NONE and envelope.response_data:
             return [envelope.response_data]
-        self._refuse(f"its request could not be forwarded: {envelope.error_code.name}")
+        self.refuse(f"its request could not be forwarded: {envelope.error_code.name}")
         return []
 
     def flush(self) -> None:
@@ -365,7 +367,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._take_frames()
 
     def _write_answers(self) -> None:
-        if self._closing:
+        if self.is_closing:
             return
         ready: list[bytes] = []
         for token, outstanding in tuple(self._outstanding.items()):
@@ -378,7 +380,7 @@ class ServedConnection(asyncio.BufferedProtocol):
                 sent_bytes[outstanding.request.api_key] += sum(map(len, frame))
                 ready.extend(frame)
         if ready:
-            self._active_at = self._loop.time()
+            self._be_active()
             self._output.write(ready)
 
     # --- ends ---
@@ -386,16 +388,19 @@ class ServedConnection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """What was answered still goes out: a transport that closes asks for what waits."""
         self._write_answers()
-        self._closing = True
-        self._transport.close()
+        self.is_closing = True
+        if not self._transport.is_closing():  # closed twice, one of TLS could not be aborted
+            self._transport.resume_reading()  # or the end that the peer sent stays unread
+            self._transport.close()
 
     def abort(self) -> None:
-        self._closing = True
+        self.is_closing = True
         self._transport.abort()
 
-    def _refuse(self, reason: str) -> None:
-        self._log_close(reason)
-        self.close()
+    def refuse(self, reason: str) -> None:
+        if not self.is_closing:
+            self._log_close(reason)
+            self.close()
 
     def _log_close(self, reason: str) -> None:
         host, port = self._peer
@@ -408,13 +413,19 @@ class ServedConnection(asyncio.BufferedProtocol):
         )
 
     def _watch_idleness(self) -> None:
-        """Close after `idle_seconds` without bytes either way and nothing left to answer."""
-        wait = self._limits.idle_seconds
-        if not self._outstanding:
-            wait -= self._loop.time() - self._active_at
+        """Close after `idle_seconds` without frames either way and nothing left to answer, and if
+        the first one does not come soon: a byte now and then keeps nothing open."""
+        limits = self._limits
+        wait = limits.idle_seconds
+        if not self._has_asked:
+            wait = min(wait, limits.first_frame_seconds)
+        if self.is_closing or not self._outstanding:
+            wait -= self._loop.time() - self.active_at
         if wait > 0:
             self._idle_timer = self._loop.call_later(wait, self._watch_idleness)
         elif self._transport.get_write_buffer_size():
             self.abort()  # it does not read: what is left would never go out
+        elif not self._has_asked and limits.first_frame_seconds < limits.idle_seconds:
+            self.refuse(f"no whole request within {limits.first_frame_seconds:g} s")
         else:
             self.close()

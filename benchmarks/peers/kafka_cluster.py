@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.peers.kafka import JVM_OPTIONS, RELEASE
 from jepsen_like.real.local_cluster import LocalCluster
+from quorumlab.verbs.secured_cluster import secure
 from tests.kafka.kafka_jars import JavaServer, format_storage, missing_reason
 
 __all__ = ["KafkaCluster"]
@@ -16,13 +18,18 @@ _PATIENCE_SECONDS = 600.0
 
 
 class KafkaCluster:
-    """Three controllers and three brokers, with the settings of `quorumlab up`."""
+    """With the settings and the secrets of `quorumlab up`; three of each role if not told more.
+
+    Controllers of a secured one start from what `up` formats: the administrator is in there.
+    """
 
     name = "kafka"
 
-    def __init__(self, directory: Path) -> None:
-        cluster = LocalCluster.create(directory)
-        layout = cluster.layout
+    def __init__(self, directory: Path, **wanted: Any) -> None:
+        """`wanted` are fields of its Shape."""
+        cluster = LocalCluster.create(directory, **wanted)
+        secure(cluster)
+        self.layout = layout = cluster.layout
         self.brokers = tuple(node.id for node in layout.brokers)
         self.controllers = tuple(node.id for node in layout.controllers)
         self.servers = layout.bootstrap_servers
@@ -69,4 +76,4 @@ class KafkaCluster:
 
 
 def _format(cluster_id: str, config: Path) -> None:
-    format_storage(config, cluster_id, *RELEASE)
+    format_storage(config, cluster_id, "--ignore-formatted", *RELEASE)

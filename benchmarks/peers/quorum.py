@@ -14,7 +14,7 @@ from typing import Self
 from uuid import UUID
 
 from benchmarks.peers.load import CONFIG, REQUESTS_PREPARED, TOPICS, Load, Sample, drive, topics
-from broker.config import SUPPORTED_FEATURES
+from controller.config import SUPPORTED_FEATURES
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.kafka_client import Client, NoAnswer
 from jepsen_like.real.layout import NodeLayout

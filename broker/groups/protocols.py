@@ -9,7 +9,7 @@ Source: Kafka's ClassicGroup.selectProtocol and ConsumerProtocol.
 from collections.abc import Collection, Sequence
 from struct import error as struct_error
 
-from broker.groups.fields import Fields
+from broker.coordination.fields import Fields
 from wire.messages.groups import JoinGroupRequestProtocol
 from wire.varint import Malformed
 

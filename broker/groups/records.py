@@ -7,7 +7,8 @@ that Kafka 4 writes are written: its tools and its coordinators read ours.
     key kind 1   group, topic, partition    value: a committed offset, versions 0 to 4
     key kind 2   group                      value: a generation, versions 0 to 4
 
-Other kinds are those of KIP-848 and its successors.
+The records of consumer groups that are assigned by their coordinator (KIP-848) are in
+broker/groups/consumer/consumer_records.py. Other kinds are those of share and streams groups.
 
 Source: Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey, GroupMetadataValue.
 """
@@ -15,10 +16,14 @@ Source: Kafka's OffsetCommitKey, OffsetCommitValue, GroupMetadataKey, GroupMetad
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
-from typing import assert_never
 from uuid import UUID
 
-from broker.groups.fields import Fields, sized_bytes, sized_string
+from broker.coordination.fields import Fields, sized_bytes, sized_string
+from broker.groups.consumer.consumer_records import (
+    decode_consumer_change,
+    encode_consumer_change,
+)
+from broker.groups.consumer.consumer_values import ConsumerChange
 from wire.batch import Record
 from wire.primitives import ZERO_UUID
 from wire.varint import Malformed, uvarint
@@ -41,6 +46,8 @@ _GROUP_KEY = 2
 _OFFSET_VERSION = 4
 _OFFSET_VERSION_EXPIRING = 1  # the only one with an expire timestamp
 _GROUP_VERSION = 3
+_NEWEST = 4
+_FLEXIBLE_SINCE = 4  # in both values
 _TOPIC_ID_TAG = 0
 
 _INT16 = Struct(">h")
@@ -96,7 +103,7 @@ class GroupChange:
     metadata: GroupMetadata | None  # None: the group is gone
 
 
-Change = OffsetChange | GroupChange
+Change = OffsetChange | GroupChange | ConsumerChange
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -112,7 +119,7 @@ def encode_change(change: Change) -> Record:
             key = _INT16.pack(_GROUP_KEY) + sized_string(change.group_id)
             value = None if change.metadata is None else _group_value(change.metadata)
         case _:
-            assert_never(change)
+            return encode_consumer_change(change)
     return Record(key=key, value=value)
 
 
@@ -186,14 +193,14 @@ def decode_change(record: Record) -> Change | None:
                 group_id=key.string(),
                 metadata=None if record.value is None else _read_group(record.value),
             )
+        return decode_consumer_change(kind, key, record.value)
     except (struct_error, IndexError, UnicodeDecodeError) as error:
         raise Malformed(f"the record at offset {record.offset}: {error}") from error
-    return None
 
 
 def _read_offset(value: bytes) -> CommittedOffset:
     fields = Fields(value)
-    version = fields.version()
+    version = fields.version(newest=_NEWEST, flexible_since=_FLEXIBLE_SINCE)
     offset = fields.int64()
     leader_epoch = fields.int32() if version >= 3 else -1
     metadata = fields.string()
@@ -214,7 +221,7 @@ def _read_offset(value: bytes) -> CommittedOffset:
 
 def _read_group(value: bytes) -> GroupMetadata:
     fields = Fields(value)
-    version = fields.version()
+    version = fields.version(newest=_NEWEST, flexible_since=_FLEXIBLE_SINCE)
     metadata = GroupMetadata(
         protocol_type=fields.string(),
         generation=fields.int32(),

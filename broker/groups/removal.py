@@ -5,11 +5,13 @@ The rules are pure. They return the tombstones that the coordinator has to write
 Source: KIP-211 (expiration), KIP-496 (OffsetDelete); Kafka's OffsetMetadataManager.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator
 
+from broker.groups.consumer.consumer_group import ConsumerGroup
 from broker.groups.group import Group, GroupState
 from broker.groups.offsets import GroupOffsets, TopicWith
-from broker.groups.records import Change, CommittedOffset, OffsetChange
+from broker.groups.records import CommittedOffset, OffsetChange
+from broker.verifying import Place
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import (
     OffsetDeleteRequest,
@@ -18,42 +20,32 @@ from wire.messages.group_offsets import (
     OffsetDeleteResponseTopic,
 )
 
-__all__ = ["delete_offsets", "expired", "parts", "tombstones"]
+__all__ = ["AnyGroup", "delete_offsets", "expired", "tombstones"]
 
-_CHANGES_MAX = 500  # in a batch
-_BYTES_OF_A_CHARACTER = 4  # at most
-_BYTES_BESIDE_NAMES = 100  # at most, with a share of the batch's header
+AnyGroup = Group | ConsumerGroup
 
 
-def tombstones(
-    group_id: str, offsets: Mapping[tuple[str, int], CommittedOffset]
-) -> Iterator[OffsetChange]:
-    for topic, index in sorted(offsets):
+def tombstones(group_id: str, places: Iterable[Place]) -> Iterator[OffsetChange]:
+    for topic, index in sorted(places):
         yield OffsetChange(group_id=group_id, topic=topic, partition=index, committed=None)
 
 
-def parts(changes: Sequence[Change], *, bytes_max: int) -> Iterator[Sequence[Change]]:
-    """Tombstones in batches, as large as they may be: names of tens of kilobytes are allowed."""
-    part: list[Change] = []
-    size = 0
-    for change in changes:
-        topic = change.topic if isinstance(change, OffsetChange) else ""
-        added = _BYTES_OF_A_CHARACTER * (len(change.group_id) + len(topic)) + _BYTES_BESIDE_NAMES
-        if part and (len(part) == _CHANGES_MAX or size + added > bytes_max):
-            yield part
-            part, size = [], 0
-        part.append(change)
-        size += added
-    if part:
-        yield part
-
-
-def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: int) -> GroupOffsets:
+def expired(
+    group: AnyGroup, offsets: GroupOffsets, *, retention_ms: int, now_ms: int
+) -> GroupOffsets:
     """The offsets that nobody has needed for the retention time.
 
     It counts from when the group lost its last member, or from the commit if it has no members of
-    its own, or has members that want other topics.
+    its own, or has members that want other topics. A group of KIP-848 does not say when it lost
+    its last member: there it counts from the commit.
     """
+    if isinstance(group, ConsumerGroup):
+        wanted = group.subscribed_topics()
+        return {
+            place: committed
+            for place, committed in offsets.items()
+            if place[0] not in wanted and committed.commit_timestamp_ms + retention_ms <= now_ms
+        }
     is_simple = group.protocol_type is None
     is_empty = group.state is GroupState.EMPTY
     if not (is_simple or is_empty or (group.is_consumers and group.state is GroupState.STABLE)):
@@ -72,18 +64,19 @@ def expired(group: Group, offsets: GroupOffsets, *, retention_ms: int, now_ms: i
 
 
 def delete_offsets(
-    group: Group | None,
-    known: GroupOffsets,
+    group: AnyGroup | None,
+    known: Container[Place],
     request: OffsetDeleteRequest,
     topic_with: TopicWith,
 ) -> tuple[tuple[OffsetChange, ...], OffsetDeleteResponse]:
     """Returns the records to be written, and the answer that is due once they are."""
     if group is None:
         return (), OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and not group.is_consumers:
+    is_consumers = isinstance(group, ConsumerGroup) or group.is_consumers
+    if group.state is not GroupState.EMPTY and not is_consumers:
         return (), OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
-    subscribed = group.subscribed_topics()
-    gone: GroupOffsets = {}
+    subscribed: Container[str] = group.subscribed_topics()
+    gone: set[Place] = set()
 
     def delete(topic: str, index: int) -> ErrorCode:
         if topic_with(topic, index) is None:
@@ -91,7 +84,7 @@ def delete_offsets(
         if topic in subscribed:
             return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         if (topic, index) in known:
-            gone[topic, index] = known[topic, index]
+            gone.add((topic, index))
         return ErrorCode.NONE
 
     topics = tuple(

@@ -92,7 +92,7 @@ class MetadataFollower:
     def state(self) -> State | None:
         """What was read, for a snapshot; None while there is nothing whole to write."""
         image = self._image
-        if not image.at.offset or image.transaction is not None:
+        if not image.at.offset or image.transaction is not None or image.beyond_us:
             return None
         batches = batches_of(image, timestamp_ms=self._delivered_ms)
         return State(end_offset=image.at.offset, batches=batches)

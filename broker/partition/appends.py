@@ -1,8 +1,9 @@
 """These rules say what a producer may append to a partition, and when its batch is acknowledged.
 
-A batch has to be valid (batch_checks.py) and the next of its producer (idempotence.py). It is
-brought into the form in which it is kept, and appended. With acks=all it is acknowledged when
-enough replicas have it; producing.py does the waiting.
+A batch has to be valid (batch_checks.py), the next of its producer (idempotence.py), and part of
+its transaction if it has one (transactional.py). It is brought into the form in which it is kept,
+and appended. With acks=all it is acknowledged when enough replicas have it; producing.py does the
+waiting.
 
 A batch is kept as it came, but for offsets, wherever the topic lets it. A topic whose
 compression.type names a codec has all its batches in that codec; LogAppendTime replaces timestamps.
@@ -14,9 +15,16 @@ from dataclasses import dataclass
 
 from broker.partition import isr
 from broker.partition.batch_checks import Refused, check_batch, check_records
-from broker.partition.idempotence import Duplicate, InSequence, OutOfSequence, base_offset
+from broker.partition.idempotence import (
+    Duplicate,
+    InSequence,
+    OutOfSequence,
+    base_offset,
+    check_sequence,
+)
 from broker.partition.partition import Partition
 from broker.partition.topic_settings import TopicSettings
+from broker.partition.transactional import Guard, check_beginning, check_verified
 from wire.batch import (
     BATCH_BYTES_MAX,
     BatchHeader,
@@ -58,9 +66,18 @@ Taken = Appended | Refused
 
 
 def take(
-    partition: Partition, records: bytes | None, *, acks: int, now_ms: int, lacking: Lacking
+    partition: Partition,
+    records: bytes | None,
+    *,
+    acks: int,
+    now_ms: int,
+    lacking: Lacking,
+    guard: Guard | None = None,
 ) -> Taken:
-    """Validate a client's batch and append it, unless it is invalid or in the log already."""
+    """Validate a client's batch and append it, unless it is invalid or in the log already.
+
+    `guard` is the one under which its transaction has been verified.
+    """
     if acks == -1:
         error = required_replicas_error(partition)
         if error is not ErrorCode.NONE:
@@ -76,7 +93,7 @@ def take(
     checked = check_records(records, header, settings, partition=partition.name, now_ms=now_ms)
     if isinstance(checked, Refused):
         return checked
-    match partition.open_log.producers.check(header):
+    match _check_producer(partition, header, guard):
         case InSequence():
             kept = kept_form(records, header, checked, settings, now_ms)
             if isinstance(kept, Refused):
@@ -89,8 +106,28 @@ def take(
                 log_append_time_ms=(batch.timestamp_ms if settings.is_log_append_time else -1),
                 is_duplicate=True,
             )
-        case OutOfSequence(error=error, reason=reason):
-            return Refused(error=error, reason=reason)
+        case Refused() as refused:
+            return refused
+
+
+def _check_producer(
+    partition: Partition, header: BatchHeader, guard: Guard | None
+) -> InSequence | Duplicate | Refused:
+    entry = partition.open_log.producers.entry(header.producer_id)
+    verdict = check_sequence(entry, header)
+    if isinstance(verdict, Duplicate):
+        return verdict
+    is_transactional, current = header.is_transactional, None
+    if is_transactional:
+        current = partition.led.guards.of(header.producer_id)
+        unverified = check_verified(entry, header, current=current, shown=guard)
+        if unverified is not None:
+            return unverified
+    if isinstance(verdict, OutOfSequence):
+        return Refused(error=verdict.error, reason=verdict.reason)
+    if not is_transactional and (entry is None or not entry.transactions):
+        return verdict
+    return check_beginning(entry, header, current) or verdict
 
 
 def _append(partition: Partition, records: bytes, header: BatchHeader) -> Appended:

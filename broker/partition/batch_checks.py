@@ -3,8 +3,7 @@
 The header of every batch is checked. Records are looked at only where a topic cannot be judged
 without them: keys in a compacted topic, each timestamp where the topic bounds them or where the
 header says that one is out of bounds. All other batches stay closed, so that a client whose header
-does not say what its records are harms its readers, as far as they believe it. Transactions are
-refused.
+does not say what its records are harms its readers, as far as they believe it.
 
 Source: Kafka's LogValidator, UnifiedLog.analyzeAndValidateRecords and ProduceRequest.
 """
@@ -115,9 +114,9 @@ def _check_checksum(records: bytes, header: BatchHeader) -> Refused | None:
 def _check_content(header: BatchHeader) -> Refused | None:
     if header.is_control:
         return Refused(error=ErrorCode.INVALID_RECORD, reason="clients write no control batches")
-    if header.is_transactional:
+    if header.is_transactional and header.producer_id < 0:
         return Refused(
-            error=ErrorCode.INVALID_TXN_STATE, reason="transactions are not supported yet"
+            error=ErrorCode.INVALID_RECORD, reason="a transactional batch without a producer id"
         )
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
         return Refused(

@@ -6,16 +6,19 @@ decides nothing about who may append.
 
 A truncation and a new beginning take their time, and what is appended behind them waits
 (`is_rewriting`). The view moves at once, but nobody may be told how far the log reaches until they
-are done: a process that dies would take back what it has said.
+are done: a process that dies would take back what it has said. A truncation below the high
+watermark is done when the producers have been read back (recalling.py).
 
 Beside the offsets it remembers how many bytes the latest batches have, so that a fetch with
 `min_bytes` can be judged, and reads be planned, without asking the disk.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from broker.partition.idempotence import ProducerStates
+from broker.partition.producer_states import ProducerStates
+from broker.partition.recalling import Recall
+from quorum.core.cleaning import Clean, Cleaned
 from quorum.core.effects import (
     Append,
     Configure,
@@ -25,6 +28,7 @@ from quorum.core.effects import (
     FindTimestamp,
     LogState,
     Read,
+    ReadDone,
     ResetLog,
     Retain,
     SaveProducers,
@@ -34,15 +38,18 @@ from quorum.core.effects import (
     Trimmed,
     Truncate,
 )
-from quorum.core.log_settings import LogSettings
+from quorum.core.log_settings import CleaningOrder, CleaningRules, LogSettings
 from quorum.core.outbox import Answered, Outbox
+from quorum.core.producers import AbortedTransaction
 from quorum.core.types import NO_EPOCH, OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from wire.batch import BatchHeader
 from wire.primitives import INT32_MAX
+from wire.transaction_markers import read_marker
 
 __all__ = ["LocalLog", "Moves"]
 
+_RECALL_BYTES = 1 << 20  # read at once
 _RECENT_MAX = 1024  # batches whose size is known; older ones count as "many bytes"
 
 
@@ -56,10 +63,10 @@ class RecentBatches:
         self._starts: list[int] = []  # the byte at which each begins
         self._end_byte = 0
 
-    def appended(self, header: BatchHeader) -> None:
-        self._offsets.append(header.base_offset)
+    def appended(self, base_offset: int, size_bytes: int) -> None:
+        self._offsets.append(base_offset)
         self._starts.append(self._end_byte)
-        self._end_byte += header.size_bytes
+        self._end_byte += size_bytes
         if len(self._offsets) > _RECENT_MAX:
             del self._offsets[: _RECENT_MAX // 2]
             del self._starts[: _RECENT_MAX // 2]
@@ -121,11 +128,13 @@ class LocalLog:
         "_high_watermark",
         "_moves",
         "_outbox",
+        "_recall",
         "_recent",
         "_rewriting",
         "end_offset",
         "epochs",
         "last_epoch",
+        "last_stable_offset",
         "name",
         "oldest_ms",
         "producers",
@@ -146,6 +155,8 @@ class LocalLog:
         last_offset = max(state.start_offset, state.end_offset - 1)
         self.last_epoch = self.epochs.epoch_at(last_offset)
         self.producers = ProducerStates(state.producers, high_watermark=self._high_watermark)
+        self._recall: Recall | None = None  # of what that truncation has made uncertain
+        self.last_stable_offset = self._stable()
         self._recent = RecentBatches()
         self._rewriting: Token | None = None  # of the last truncation or reset that is not done
         self._outbox = outbox
@@ -158,7 +169,21 @@ class LocalLog:
     def high_watermark(self, offset: int) -> None:
         if offset != self._high_watermark:
             self._high_watermark = offset
+            is_simple = not self.producers.begun and self._recall is None
+            self.last_stable_offset = offset if is_simple else self._stable()
             self._moves.note(self.name)
+
+    def _stable(self) -> int:
+        """Only what is below it is committed, and of no transaction that may yet end otherwise.
+
+        An append does not move it: markers count from when they are committed.
+        """
+        if self._recall is not None:
+            return self.start_offset
+        unstable = self.producers.first_unstable(self._high_watermark)
+        if unstable is None:
+            return self._high_watermark
+        return max(self.start_offset, min(unstable, self._high_watermark))
 
     @property
     def is_rewriting(self) -> bool:
@@ -166,18 +191,39 @@ class LocalLog:
         return self._rewriting is not None
 
     def append(self, records: bytes, headers: Sequence[BatchHeader]) -> None:
-        """Append batches whose offsets and epochs are final; `headers` are theirs."""
-        assert headers[0].base_offset == self.end_offset, (headers[0], self.end_offset)
+        """Append batches whose offsets and epochs are final; `headers` are theirs.
+
+        Those of a leader whose log is compacted may have gaps between them and before them. What
+        is gone there may have been of the next batch's epoch, which so begins with the gap: see
+        `observe_epoch` in `quorum.log.files.segments`.
+        """
+        assert headers[0].base_offset >= self.end_offset, (headers[0], self.end_offset)
+        aborted: tuple[AbortedTransaction, ...] = ()
+        start_offset, position = self.end_offset, 0
         for header in headers:
-            self.epochs.assign(header.leader_epoch, header.base_offset)
-            self._recent.appended(header)
-            self.size_bytes += header.size_bytes
+            self.epochs.assign(header.leader_epoch, start_offset)
+            start_offset, size_bytes = header.next_offset, header.size_bytes
+            self._recent.appended(header.base_offset, size_bytes)
             if header.producer_id >= 0:
-                self.producers.appended(header, high_watermark=self.high_watermark)
+                aborted += self._note_producer(header, records, position)
+            position += size_bytes
+        self.size_bytes += position
         self.last_epoch = headers[-1].leader_epoch
-        self.end_offset = headers[-1].next_offset
+        self.end_offset = start_offset
         self._moves.note(self.name)
-        self._outbox.emit(Append(log=self.name, token=self._outbox.token(), records=records))
+        token = self._outbox.token()
+        self._outbox.emit(Append(log=self.name, token=token, records=records, aborted=aborted))
+
+    def _note_producer(
+        self, header: BatchHeader, records: bytes, position: int
+    ) -> tuple[AbortedTransaction, ...]:
+        """The transaction that the batch at `position` has aborted, if it is a marker."""
+        marker = None
+        if header.is_control:
+            batch = memoryview(records)[position : position + header.size_bytes]
+            marker = read_marker(batch, header)
+        ended = self.producers.appended(header, marker, high_watermark=self._high_watermark)
+        return () if ended is None else (ended,)
 
     def forget_empty_epochs(self) -> None:
         """Forget the epoch that we led last, if we wrote nothing in it.
@@ -211,7 +257,10 @@ class LocalLog:
         )
         self.end_offset = end_offset
         self._moves.note(self.name)
+        is_certain = self.producers.is_whole or end_offset >= self.high_watermark
+        self._recall = None if is_certain else Recall(self.start_offset)
         self.high_watermark = min(self.high_watermark, end_offset)
+        self.last_stable_offset = self._stable()
         self._outbox.emit(
             Truncate(
                 log=self.name,
@@ -254,6 +303,34 @@ class LocalLog:
             )
         )
 
+    def clean(
+        self, rules: CleaningRules, *, now_ms: int, cleaned: Callable[[int | None, int], None]
+    ) -> None:
+        """Have the log compacted if it is due. `cleaned` is told when to ask again."""
+
+        def answered(event: Event, now_ms: int) -> None:
+            next_ms = None
+            if isinstance(event, Cleaned):
+                next_ms = event.next_ms
+                self.size_bytes = self.size_bytes if event.size_bytes is None else event.size_bytes
+            cleaned(next_ms, now_ms)
+
+        producers = self.producers.entries()
+        order = CleaningOrder(
+            rules=rules,
+            now_ms=now_ms,
+            end_offset=self.last_stable_offset,
+            last_batches=frozenset(
+                (each.producer_id, each.batches[-1].last_offset)
+                for each in producers
+                if each.batches
+            ),
+            last_epochs=frozenset(
+                (each.producer_id, each.producer_epoch) for each in producers if not each.batches
+            ),
+        )
+        self._outbox.emit(Clean(log=self.name, token=self._outbox.expect(answered), order=order))
+
     def _trimmed(self, event: Event, _now_ms: int) -> None:
         if isinstance(event, Trimmed):
             self.size_bytes, self.oldest_ms = event.size_bytes, event.oldest_ms
@@ -263,6 +340,7 @@ class LocalLog:
         self.start_offset = min(start_offset, self.end_offset)  # it may have been cut meanwhile
         self._moves.note(self.name)
         self.high_watermark = max(self.high_watermark, self.start_offset)
+        self.last_stable_offset = self._stable()
         self.epochs.truncate_start(self.start_offset)
 
     def reset(self, start_offset: int) -> None:
@@ -273,9 +351,11 @@ class LocalLog:
         self.epochs.truncate(0)
         self.last_epoch = NO_EPOCH
         self.producers = ProducerStates()
+        self._recall = None
         self._recent.truncated(0)
         self.size_bytes = 0
         self.start_offset = self.end_offset = self.high_watermark = start_offset
+        self.last_stable_offset = start_offset
         self._moves.note(self.name)
         start = OffsetAndEpoch(start_offset, NO_EPOCH)
         self._outbox.emit(ResetLog(log=self.name, token=self._rewrite(), start=start))
@@ -285,9 +365,38 @@ class LocalLog:
         return self._rewriting
 
     def _rewritten(self, event: Event, _now_ms: int) -> None:
-        if isinstance(event, Stored) and event.token == self._rewriting:
-            self._rewriting = None
+        if not isinstance(event, Stored) or event.token != self._rewriting:
+            return
+        if self._recall is not None:
+            self._read_back(self._recall)
+            return
+        self._rewriting = None
+        self._moves.note(self.name)
+
+    def _read_back(self, recall: Recall) -> None:
+        """Read the next piece of the log, for its producers, until there is none."""
+
+        def answered(event: Event, _now_ms: int) -> None:
+            if self._recall is not recall or not isinstance(event, ReadDone):
+                return  # truncated again meanwhile, or the log has failed
+            is_trimmed = recall.next_offset < self.start_offset
+            recall.take(event.records)
+            if event.records or is_trimmed:
+                self._read_back(recall)
+                return
+            entries = recall.entries()
+            self.producers = ProducerStates(entries, high_watermark=self._high_watermark)
+            self._rewriting = self._recall = None
+            self.last_stable_offset = self._stable()
             self._moves.note(self.name)
+
+        recall.next_offset = max(recall.next_offset, self.start_offset)
+        self.read(
+            start_offset=recall.next_offset,
+            end_offset=self.end_offset,
+            bytes_max=_RECALL_BYTES,
+            answered=answered,
+        )
 
     def configure(self, settings: LogSettings) -> None:
         token = self._outbox.token()
@@ -300,6 +409,7 @@ class LocalLog:
         """
         if not self.producers.is_whole:
             return
+        self.producers.settle(self.high_watermark)
         self._outbox.emit(
             SaveProducers(
                 log=self.name,
@@ -315,7 +425,13 @@ class LocalLog:
         outbox.emit(DeleteLog(log=name, token=outbox.token(), is_stray=is_stray))
 
     def read(
-        self, *, start_offset: int, end_offset: int, bytes_max: int, answered: Answered
+        self,
+        *,
+        start_offset: int,
+        end_offset: int,
+        bytes_max: int,
+        answered: Answered,
+        wants_aborted: bool = False,
     ) -> None:
         """Answered by `ReadDone`, or `StorageFailed`."""
         self._outbox.emit(
@@ -325,6 +441,7 @@ class LocalLog:
                 start_offset=start_offset,
                 end_offset=end_offset,
                 bytes_max=bytes_max,
+                wants_aborted=wants_aborted,
             )
         )
 

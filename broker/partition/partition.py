@@ -25,6 +25,7 @@ from broker.partition import isr
 from broker.partition.isr import Committed, FollowerProgress, IsrState, Pending, PendingExpand
 from broker.partition.local_log import LocalLog, Moves
 from broker.partition.topic_settings import TopicSettings
+from broker.partition.transactional import Guards
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from quorum.core.types import NO_EPOCH
 from quorum.log.fetch import check_leader_epoch
@@ -67,6 +68,7 @@ class LeaderOf:
     isr: IsrState
     leader_recovery_state: int
     followers: dict[int, FollowerProgress] = field(default_factory=dict)  # every other replica
+    guards: Guards = field(default_factory=Guards)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -418,6 +420,8 @@ class Partition:
         records = assign(batch, base_offset=base_offset, leader_epoch=role.leader_epoch)
         final = header._replace(base_offset=base_offset, leader_epoch=role.leader_epoch)
         log.append(records, (final,))
+        if final.producer_id >= 0:
+            role.guards.appended(final)
         return base_offset
 
     def advance(self, now_ms: int) -> None:
@@ -491,9 +495,6 @@ class Partition:
 
 
 def is_outdated(state: PartitionState, role: LeaderOf | FollowerOf) -> bool:
-    """Have we this state, or a later one, already?
-
-    The answer to an AlterPartition may tell a leader of a change before the metadata log does.
-    To apply it a second time could undo a change that is pending by then.
-    """
+    """Have we this state, or a later one? The answer to an AlterPartition may tell a leader of a
+    change before the metadata log does. Applied again, it could undo one that is pending."""
     return state.partition_epoch <= role.partition_epoch

@@ -1,12 +1,14 @@
-"""A partition may be read by followers up to the end of its log, by consumers up to the high
-watermark, and by neither if the reader's log has diverged.
+"""A partition may be read by followers up to the end of its log, and by consumers up to the high
+watermark, or to the last stable offset: see `Isolation`. Nobody may read if its log has diverged.
 
 These are pure rules about positions. Requests, sessions and waiting are in fetching.py, other
 questions about offsets in list_offsets.py.
 
-Source: KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafka's
-Partition.fetchRecords.
+Source: KIP-98, KIP-320, KIP-595 (truncation while fetching), KIP-74 (size limits); Kafka's
+Partition.fetchRecords and FetchIsolation.
 """
+
+from enum import Enum
 
 from broker.partition.partition import LeaderOf, Partition
 from quorum.core.types import NO_EPOCH
@@ -16,15 +18,35 @@ from wire.message import Value
 from wire.messages.fetching import FetchPartition
 
 __all__ = [
+    "READ_COMMITTED",
     "Denied",
+    "Isolation",
     "Parted",
     "Position",
     "Readable",
     "is_still_led",
+    "isolation_of",
     "position",
     "readable_end",
     "within_limits",
 ]
+
+
+READ_COMMITTED = 1  # the isolation level of requests; 0: uncommitted records too
+
+
+class Isolation(Enum):
+    """How far may somebody read?"""
+
+    LOG_END = "log end"  # followers
+    HIGH_WATERMARK = "high watermark"  # what no change of leader takes back
+    LAST_STABLE = "last stable offset"  # and what is of no transaction that is going on
+
+
+def isolation_of(*, is_follower: bool, level: int) -> Isolation:
+    if is_follower:
+        return Isolation.LOG_END
+    return Isolation.LAST_STABLE if level == READ_COMMITTED else Isolation.HIGH_WATERMARK
 
 
 class Readable(Value, kw_only=False):
@@ -47,7 +69,7 @@ class Denied(Value, kw_only=False):
 Position = Readable | Parted | Denied
 
 
-def position(partition: Partition, asked: FetchPartition, *, is_follower: bool) -> Position:
+def position(partition: Partition, asked: FetchPartition, isolation: Isolation) -> Position:
     """From where to where may this reader read?"""
     error = partition.check_epoch(asked.current_leader_epoch)
     if error is not ErrorCode.NONE:
@@ -69,14 +91,19 @@ def position(partition: Partition, asked: FetchPartition, *, is_follower: bool) 
                 pass
     if not log.start_offset <= asked.fetch_offset <= log.end_offset:
         return Denied(ErrorCode.OFFSET_OUT_OF_RANGE)
-    end_offset = readable_end(partition, is_follower=is_follower)
+    end_offset = readable_end(partition, isolation)
     return Readable(asked.fetch_offset, max(asked.fetch_offset, end_offset))
 
 
-def readable_end(partition: Partition, *, is_follower: bool) -> int:
-    """A consumer sees nothing that a change of leader could take back."""
+def readable_end(partition: Partition, isolation: Isolation) -> int:
     log = partition.open_log
-    return log.end_offset if is_follower else log.high_watermark
+    match isolation:
+        case Isolation.LOG_END:
+            return log.end_offset
+        case Isolation.HIGH_WATERMARK:
+            return log.high_watermark
+        case Isolation.LAST_STABLE:
+            return log.last_stable_offset
 
 
 def is_still_led(partition: Partition, leader_epoch: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from controller.metadata.config_keys import TOPIC_KEYS, problem
 from controller.metadata.configs import topic_value
 from controller.metadata.image import MetadataImage
-from quorum.core.log_settings import LogSettings
+from quorum.core.log_settings import CleaningRules, LogSettings
 from wire.compression import Compression
 from wire.primitives import INT64_MAX
 
@@ -43,7 +43,8 @@ class TopicSettings:
     timestamp_before_max_ms: int = INT64_MAX
     retention_ms: int | None = None  # None: for ever
     retention_bytes: int | None = None
-    may_delete_records: bool = True  # cleanup.policy holds "delete"
+    may_delete_records: bool = True  # cleanup.policy is not "compact" alone
+    cleaning: CleaningRules = field(default_factory=CleaningRules)  # of a compacted topic
     log: LogSettings = field(default_factory=LogSettings)
 
 
@@ -72,13 +73,20 @@ def topic_settings(
         found, default = number(name), int(TOPIC_KEYS[name].default or 0)
         return default if problem(TOPIC_KEYS[name], str(found)) else found
 
+    def ratio(name: str) -> float:
+        found = value(name)
+        return float(TOPIC_KEYS[name].default or 0 if problem(TOPIC_KEYS[name], found) else found)
+
     policy = value("cleanup.policy")
+    is_compacted = "compact" in policy
+    lag_max_ms = number("max.compaction.lag.ms")
+    segment_ms = number("segment.ms")
     may_delete = "delete" in policy
     compression = value("compression.type")
     return TopicSettings(
         min_insync_replicas=number("min.insync.replicas"),
         max_message_bytes=number("max.message.bytes"),
-        is_compacted="compact" in policy,
+        is_compacted=is_compacted,
         compression=_CODECS.get(compression),
         compression_level=level(_LEVELS.get(compression)),
         is_log_append_time=value("message.timestamp.type") == "LogAppendTime",
@@ -86,10 +94,17 @@ def topic_settings(
         timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
         retention_ms=limit("retention.ms") if may_delete else None,
         retention_bytes=limit("retention.bytes") if may_delete else None,
-        may_delete_records=may_delete,
+        may_delete_records=may_delete or not is_compacted,
+        cleaning=CleaningRules(
+            dirty_ratio_min=ratio("min.cleanable.dirty.ratio"),
+            lag_min_ms=max(number("min.compaction.lag.ms"), 0),
+            lag_max_ms=lag_max_ms if lag_max_ms < INT64_MAX else None,
+            delete_retention_ms=number("delete.retention.ms"),
+        ),
         log=LogSettings(
             segment_bytes=number("segment.bytes"),
-            segment_ms=number("segment.ms"),
+            # What has to be cleaned by then must not lie in the active segment.
+            segment_ms=min(segment_ms, lag_max_ms) if is_compacted else segment_ms,
             index_interval_bytes=number("index.interval.bytes"),
             index_bytes_max=number("segment.index.bytes"),
         ),

@@ -1,7 +1,8 @@
 """A follower applies one partition of its leader's answer: it appends, truncates, or asks again.
 
-Requests and timing are in replication.py. A follower appends exactly what its leader has, exactly
-at the end of its own log, and nothing of a later epoch than the one that it follows.
+Requests and timing are in replication.py. A follower appends exactly what its leader has at or
+behind the end of its own log, and nothing of a later epoch than the one that it follows. Where the
+leader's log is compacted, offsets are missing there, and so they are here.
 
 Source: KIP-101, KIP-279, KIP-595; Kafka's AbstractFetcherThread and ReplicaFetcherThread.
 """
@@ -17,6 +18,8 @@ from wire.batch import BatchHeader, CorruptBatch, headers, is_intact
 from wire.errors import ErrorCode
 from wire.message import Value
 from wire.messages.fetching import FetchedPartition, FetchPartition, diverges
+from wire.transaction_markers import read_marker
+from wire.varint import Malformed
 
 __all__ = [
     "Batches",
@@ -188,7 +191,8 @@ def fetched_batches(
     """The part of an answer that may be appended at `end_offset`.
 
     A batch that is cut short by the size limit ends it, and so does one of a later epoch than
-    `leader_epoch`: it was written after the log we think we follow (KAFKA-18723).
+    `leader_epoch`: it was written after the log we think we follow (KAFKA-18723). A marker has to
+    say how it ends its transaction.
     """
     found: list[BatchHeader] = []
     end = 0
@@ -199,10 +203,12 @@ def fetched_batches(
             if not is_intact(records, position, header):
                 return TryLater(f"checksum of the batch at offset {header.base_offset}")
             expected = found[-1].next_offset if found else end_offset
-            if header.base_offset < expected or (not found and header.base_offset > expected):
+            if header.base_offset < expected:
                 return Mismatch(f"a batch at offset {header.base_offset}, not at {expected}")
+            if header.is_control:
+                read_marker(memoryview(records)[position:], header)
             found.append(header)
             end = position + header.size_bytes
-    except CorruptBatch as error:
+    except Malformed as error:
         return TryLater(str(error))
     return Batches(records if end == len(records) else records[:end], tuple(found))

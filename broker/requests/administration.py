@@ -11,7 +11,7 @@ from controller.metadata.security import AUTHORIZER, describe_acls, describe_scr
 from wire.messages.acls import DescribeAclsRequest
 from wire.messages.client_quotas import DescribeClientQuotasRequest
 from wire.messages.configs import DescribeConfigsRequest, ListConfigResourcesRequest
-from wire.messages.scram import DescribeUserScramCredentialsRequest
+from wire.messages.scram_users import DescribeUserScramCredentialsRequest
 
 __all__ = ["DESCRIBED", "describe"]
 

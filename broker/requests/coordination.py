@@ -3,9 +3,7 @@
 Each request goes to the coordinator of its group (broker/groups/) or is refused, and the answers of
 requests about several groups are put together.
 
-Transactions are refused with CLUSTER_AUTHORIZATION_FAILED and a sentence. librdkafka asks again
-until its time is up after any code but the two of a failed authorization, and of these the Java
-client shows the sentence with this one only.
+FindCoordinator finds those of transactions, too: their requests are answered in transactions.py.
 
 Source: Kafka's KafkaApis and GroupCoordinatorService.
 """
@@ -13,26 +11,30 @@ Source: Kafka's KafkaApis and GroupCoordinatorService.
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 from broker.cluster import Cluster
 from broker.config import GroupConfig
-from broker.groups import offsets
+from broker.groups import offsets, transactional_offsets
 from broker.groups.coordinator import Coordinator
-from broker.groups.coordinators import Coordinators
 from broker.groups.describing import describe, list_groups
+from broker.groups.group_coordinators import GroupCoordinators
 from broker.groups.joiner import Joiner, join_refusal
-from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.requests.auto_creation import AutoCreation
+from broker.transactions.transaction_coordinator import TransactionCoordinators
 from broker.waiting import Answers
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from wire.capabilities import Capability, Lacking
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetFetchRequest,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
@@ -56,11 +58,12 @@ from wire.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from wire.messages.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from wire.primitives import random_uuid
 
 __all__ = ["Coordination"]
 
-NO_TRANSACTIONS = "transactions are not supported yet: leave transactional.id out"
+_Topic = TypeVar("_Topic", OffsetCommitRequestTopic, OffsetFetchRequestTopics)
 _GROUP, _TRANSACTION = 0, 1  # FindCoordinator's key types
 _NAME_IN_ID_MAX = 8000  # characters: a string of the protocol has 32767 bytes, and more follows it
 
@@ -71,7 +74,8 @@ class Coordination:
         *,
         config: GroupConfig,
         cluster: Cluster,
-        coordinators: Coordinators,
+        coordinators: GroupCoordinators,
+        transactions: TransactionCoordinators,
         auto_creation: AutoCreation,
         outbox: Outbox,
         random: Random,
@@ -79,6 +83,10 @@ class Coordination:
         self._config = config
         self._cluster = cluster
         self._coordinators = coordinators
+        self._by_key_type: dict[int, GroupCoordinators | TransactionCoordinators] = {
+            _GROUP: coordinators,
+            _TRANSACTION: transactions,
+        }
         self._auto_creation = auto_creation
         self._outbox = outbox
         self._random = random
@@ -89,6 +97,7 @@ class Coordination:
             HeartbeatRequest: self._heartbeat,
             LeaveGroupRequest: self._leave,
             OffsetCommitRequest: self._commit,
+            TxnOffsetCommitRequest: self._commit_in_transaction,
             OffsetFetchRequest: self._fetch,
             OffsetDeleteRequest: self._delete_offsets,
             ListGroupsRequest: self._list,
@@ -98,24 +107,30 @@ class Coordination:
 
     # --- FindCoordinator --------------------------------------------------------------------
 
-    def _find_coordinator(self, request: Request, now_ms: int) -> None:
+    def _find_coordinator(self, request: Request, _now_ms: int) -> None:
         body = request.body
         assert isinstance(body, FindCoordinatorRequest), body
-        if body.key_type != _GROUP:
-            found = tuple(refused_coordinator(key, body.key_type) for key in body.coordinator_keys)
+        keys, coordinators = body.coordinator_keys, self._by_key_type.get(body.key_type)
+        if coordinators is None:
+            found = tuple(refused_coordinator(key, body.key_type) for key in keys)
         else:
-            found = tuple(self._locate(key, request, now_ms) for key in body.coordinator_keys)
+            found = tuple(self._locate(coordinators, key, request) for key in keys)
         self._reply(request, FindCoordinatorResponse(coordinators=found))
 
-    def _locate(self, group_id: str, request: Request, now_ms: int) -> FoundCoordinator:
-        endpoint = self._coordinators.locate(group_id, request.listener)
+    def _locate(
+        self,
+        coordinators: GroupCoordinators | TransactionCoordinators,
+        key: str,
+        request: Request,
+    ) -> FoundCoordinator:
+        endpoint = coordinators.locate(key, request.listener)
         if endpoint is not None:
             return FoundCoordinator(
-                key=group_id, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
+                key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
             )
-        if not self._coordinators.has_topic:
-            self._auto_creation.create(OFFSETS_TOPIC, now_ms)
-        return FoundCoordinator(key=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not coordinators.has_topic:
+            self._auto_creation.create(coordinators.topic)
+        return FoundCoordinator(key=key, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # --- members ----------------------------------------------------------------------------
 
@@ -177,18 +192,53 @@ class Coordination:
         if isinstance(found, ErrorCode):
             self._reply(request, LeaveGroupResponse(error_code=found))
         else:
-            self._reply(request, found.leave(body, now_ms))
+            found.leave(request.token, body, now_ms)
 
     # --- offsets ----------------------------------------------------------------------------
 
     def _commit(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, OffsetCommitRequest), body
+        body = replace(body, topics=self._named(body.topics))
         found = self._coordinators.find(body.group_id)
         if isinstance(found, ErrorCode):
-            self._reply(request, offsets.refused_commit(body, found, self._cluster.topic_with))
+            by_id = Capability.NAMES_TOPICS_BY_ID not in request.lacking
+            topic_with = self._cluster.topic_with
+            self._reply(request, offsets.refused_commit(body, found, topic_with, by_id=by_id))
         else:
-            found.commit(request.token, body, request.lacking, now_ms)
+            found.offset_requests.commit(request.token, body, request.lacking, now_ms)
+
+    def _named(self, topics: tuple[_Topic, ...]) -> tuple[_Topic, ...]:
+        """Those that are given by their ids get their names; none, if no topic has that id."""
+        return tuple(
+            replace(each, name=self._cluster.topic_name(each.topic_id) or "")
+            if each.topic_id.int
+            else each
+            for each in topics
+        )
+
+    def _commit_in_transaction(self, request: Request, now_ms: int) -> None:
+        body = request.body
+        assert isinstance(body, TxnOffsetCommitRequest), body
+        topic_with = self._cluster.topic_with
+
+        def answer(result: TxnOffsetCommitResponse | ErrorCode) -> None:
+            if isinstance(result, ErrorCode):
+                result = transactional_offsets.refused_commit(
+                    body, result, request.lacking, topic_with
+                )
+            self._reply(request, result)
+
+        found = self._find(body.group_id)
+        if isinstance(found, ErrorCode):
+            answer(found)
+        elif not transactional_offsets.names_a_partition(body, topic_with):
+            answer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            adds = Capability.ADDS_TO_TRANSACTION not in request.lacking
+            found.offset_requests.commit_in_transaction(
+                body, adds=adds, answer=answer, now_ms=now_ms
+            )
 
     def _fetch(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -202,11 +252,13 @@ class Coordination:
         if not body.groups:
             self._reply(request, OffsetFetchResponse(groups=()))
         for slot, asked in enumerate(body.groups):
+            if asked.topics is not None:
+                asked = replace(asked, topics=self._named(asked.topics))
             found = self._coordinators.find(asked.group_id)
             if isinstance(found, ErrorCode):
                 put(slot, offsets.refused_fetch(asked, found, request.lacking))
                 continue
-            found.fetch(
+            found.offset_requests.fetch(
                 asked,
                 lacking=request.lacking,
                 require_stable=body.require_stable,
@@ -221,7 +273,7 @@ class Coordination:
         if isinstance(found, ErrorCode):
             self._reply(request, OffsetDeleteResponse(error_code=found))
         else:
-            found.delete_offsets(request.token, body, now_ms)
+            found.offset_requests.delete_offsets(request.token, body, now_ms)
 
     # --- tools ------------------------------------------------------------------------------
 
@@ -232,7 +284,7 @@ class Coordination:
         if any(coordinator.error is loading for coordinator in self._coordinators):
             self._reply(request, ListGroupsResponse(error_code=loading))
             return
-        groups = [group for one in self._coordinators for group in one.groups.values()]
+        groups = [group for one in self._coordinators for group in one.all_groups()]
         self._reply(request, ListGroupsResponse(groups=tuple(list_groups(groups, body))))
 
     def _describe(self, request: Request, _now_ms: int) -> None:
@@ -247,7 +299,7 @@ class Coordination:
         found = self._coordinators.find(group_id)
         if isinstance(found, ErrorCode):
             return DescribedGroup(error_code=found, group_id=group_id)
-        return describe(group_id, found.groups.get(group_id), body, lacking)
+        return describe(group_id, found.any_group(group_id), body, lacking)
 
     def _delete(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -273,14 +325,8 @@ class Coordination:
 
 
 def refused_coordinator(key: str, key_type: int) -> FoundCoordinator:
-    if key_type != _TRANSACTION:
-        return FoundCoordinator(
-            key=key,
-            error_code=ErrorCode.INVALID_REQUEST,
-            error_message=f"no coordinator has keys of type {key_type}",
-        )
     return FoundCoordinator(
         key=key,
-        error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        error_message=NO_TRANSACTIONS,
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"no coordinator has keys of type {key_type}",
     )

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition.isr_rules import Peers
 from broker.partition.partition import LeaderOf, Partition
 from broker.replicas import Replicas
 from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, OffsetWaiters
+from controller.metadata.topics import INTERNAL_TOPICS
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH

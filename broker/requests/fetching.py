@@ -18,7 +18,7 @@ from broker.fetch_protocol import PartitionKey
 from broker.partition import reads
 from broker.partition.leaders import Leaders
 from broker.partition.partition import FollowerFetch, LeaderOf, Partition
-from broker.partition.reads import Denied, Parted, Readable
+from broker.partition.reads import Denied, Isolation, Parted, Readable, isolation_of
 from broker.replicas import Replicas
 from broker.requests.sessions import (
     FetchContext,
@@ -31,9 +31,11 @@ from broker.requests.sessions import (
 from broker.waiting import WAIT_MAX_MS, Deadlines
 from quorum.core.effects import Event, ReadDone, Reply, Request
 from quorum.core.outbox import Outbox
+from quorum.core.producers import AbortedTransaction
 from quorum.core.types import NO_EPOCH
 from wire.errors import ErrorCode
 from wire.message import replace
+from wire.messages import fetching
 from wire.messages.endpoints import LeaderIdAndEpoch, NodeEndpoint
 from wire.messages.fetching import (
     EpochEndOffset,
@@ -45,7 +47,6 @@ from wire.messages.fetching import (
 
 __all__ = ["Fetching"]
 
-_READ_COMMITTED = 1
 _INVITED_MS = 500  # replica.fetch.wait.max.ms: as long as a fetch that knows nothing yet may wait
 _INVITED_WAIT_MS = 20
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -62,6 +63,7 @@ class Part:
     leader_epoch: int = NO_EPOCH  # under which it was read
     available_bytes: int = 0
     records: bytes = field(default=b"", repr=False)
+    aborted: tuple[AbortedTransaction, ...] = ()  # with records in what was read
 
 
 @dataclass(slots=True, eq=False)
@@ -70,8 +72,7 @@ class PendingFetch:
     listener: str
     context: FetchContext
     replica: ReplicaState  # replica_id is negative for a consumer
-    is_follower: bool
-    is_read_committed: bool
+    isolation: Isolation
     min_bytes: int
     max_bytes: int
     parts: dict[SessionPartition, Part] = field(default_factory=dict)  # those that are looked at
@@ -79,6 +80,14 @@ class PendingFetch:
     failures: int = 0  # parts with an error, or an order to cut the log
     reads_left: int = 0
     is_done: bool = False  # answered, or being read for its answer
+
+    @property
+    def is_follower(self) -> bool:
+        return self.isolation is Isolation.LOG_END
+
+    @property
+    def is_read_committed(self) -> bool:
+        return self.isolation is Isolation.LAST_STABLE
 
     @property
     def is_answerable(self) -> bool:
@@ -143,8 +152,7 @@ class Fetching:
             listener=request.listener,
             context=context,
             replica=body.replica_state,
-            is_follower=is_follower,
-            is_read_committed=body.isolation_level == _READ_COMMITTED,
+            isolation=isolation_of(is_follower=is_follower, level=body.isolation_level),
             min_bytes=min(body.min_bytes, max_bytes),
             max_bytes=max_bytes,
         )
@@ -209,9 +217,11 @@ class Fetching:
             return part
         part.partition = partition
         part.leader_epoch = partition.leader_epoch
-        found = reads.position(partition, asked, is_follower=pending.is_follower)
+        found = reads.position(partition, asked, pending.isolation)
         if pending.is_follower and not isinstance(found, Denied):
             error = partition.check_follower(pending.replica, now_ms)
+            if error is ErrorCode.UNKNOWN_LEADER_EPOCH and asked.current_leader_epoch < 0:
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # it has told of no epoch
             found = found if error is ErrorCode.NONE else Denied(error)
         match found:
             case Denied(error=error):
@@ -220,7 +230,7 @@ class Fetching:
                 part.outcome = FetchedPartition(
                     partition_index=key.partition,
                     high_watermark=partition.open_log.high_watermark,
-                    last_stable_offset=partition.open_log.high_watermark,
+                    last_stable_offset=partition.open_log.last_stable_offset,
                     log_start_offset=partition.open_log.start_offset,
                     diverging_epoch=EpochEndOffset(
                         epoch=diverging.epoch, end_offset=diverging.end_offset
@@ -323,6 +333,7 @@ class Fetching:
                 start_offset=part.readable.start_offset,
                 end_offset=part.readable.end_offset,
                 bytes_max=bytes_max,
+                wants_aborted=pending.is_read_committed,
                 answered=partial(self._read_done, pending, part),
             )
             remaining -= min(part.available_bytes, bytes_max)
@@ -332,7 +343,7 @@ class Fetching:
 
     def _read_done(self, pending: PendingFetch, part: Part, event: Event, _now_ms: int) -> None:
         if isinstance(event, ReadDone):
-            part.records = event.records
+            part.records, part.aborted = event.records, event.aborted
         else:
             part.outcome = self._denial(part.item.key, ErrorCode.KAFKA_STORAGE_ERROR)
         pending.reads_left -= 1
@@ -350,7 +361,7 @@ class Fetching:
                 partition_max=part.item.asked.partition_max_bytes,
                 is_first=is_first,
             ):
-                part.records = b""
+                part.records, part.aborted = b"", ()
             remaining -= len(part.records)
             is_first = is_first and not part.records
             results.append((part.item, self._result(pending, part)))
@@ -373,7 +384,7 @@ class Fetching:
         role, log = partition.role, partition.log
         if log is None or not isinstance(role, LeaderOf) or role.leader_epoch != part.leader_epoch:
             return
-        end_offset = reads.readable_end(partition, is_follower=pending.is_follower)
+        end_offset = reads.readable_end(partition, pending.isolation)
         if (
             item.asked.fetch_offset < end_offset
             or item.high_watermark != log.high_watermark
@@ -396,9 +407,9 @@ class Fetching:
         return FetchedPartition(
             partition_index=part.item.key.partition,
             high_watermark=log.high_watermark,
-            last_stable_offset=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
             log_start_offset=log.start_offset,
-            aborted_transactions=() if pending.is_read_committed else None,
+            aborted_transactions=told_aborted(part) if pending.is_read_committed else None,
             records=part.records,
         )
 
@@ -414,3 +425,10 @@ class Fetching:
             NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
             for node in self._cluster.endpoints(leaders, pending.listener)
         )
+
+
+def told_aborted(part: Part) -> tuple[fetching.AbortedTransaction, ...]:
+    return tuple(
+        fetching.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in part.aborted
+    )

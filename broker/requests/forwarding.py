@@ -29,7 +29,7 @@ from wire.messages.partitions import (
     ListPartitionReassignmentsRequest,
 )
 from wire.messages.registration import EnvelopeResponse, UnregisterBrokerRequest
-from wire.messages.scram import AlterUserScramCredentialsRequest
+from wire.messages.scram_users import AlterUserScramCredentialsRequest
 from wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from wire.messages.voters import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest
 
@@ -99,7 +99,9 @@ class Forwarding:
         request = forwarded.request
         body = request.body
         if request.frame:
-            body = wrap_request(request.frame, client_host=request.client_host)
+            body = wrap_request(
+                request.frame, client_host=request.client_host, principal=request.principal
+            )
         sent = self._controller.ask(
             body,
             channel="forwarding",

@@ -1,11 +1,12 @@
 """Clients and followers ask about offsets by ListOffsets and OffsetForLeaderEpoch.
 
-This module decides what "latest" means to a consumer and to a follower. A new leader whose high
+This module decides what "latest" means to a consumer and to a follower. A consumer that reads
+committed records only is told of no offset behind the last stable one. A new leader whose high
 watermark has not reached the start of its epoch answers OFFSET_NOT_AVAILABLE: its offset could be
 lower than the one that its predecessor answered. The log finds the offset of a timestamp. It does
 not know its largest timestamp, which is found by bisecting with the same question.
 
-Source: KIP-79, KIP-207, KIP-320, KIP-734; Kafka's Partition.fetchOffsetForTimestamp.
+Source: KIP-79, KIP-98, KIP-207, KIP-320, KIP-734; Kafka's Partition.fetchOffsetForTimestamp.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from itertools import islice
 
 from broker.fetch_protocol import EARLIEST, LATEST
 from broker.partition.partition import LeaderOf, Partition
+from broker.partition.reads import Isolation, isolation_of, readable_end
 from broker.replicas import Replicas
 from broker.waiting import Answers
 from quorum.core.effects import Event, Reply, Request, TimestampFound
@@ -57,7 +59,7 @@ class Question:
     """A ListOffsets request waits while the logs look for timestamps."""
 
     token: int
-    is_consumer: bool
+    isolation: Isolation
     topics: tuple[ListOffsetsTopic, ...]
     answers: Answers[ListOffsetsPartitionResponse]
 
@@ -78,7 +80,10 @@ class Offsets:
         count = sum(len(topic.partitions) for topic in body.topics)
         question = Question(
             token=request.token,
-            is_consumer=body.replica_id in (_CONSUMER, _DEBUGGING),
+            isolation=isolation_of(
+                is_follower=body.replica_id not in (_CONSUMER, _DEBUGGING),
+                level=body.isolation_level,
+            ),
             topics=body.topics,
             answers=Answers(count),
         )
@@ -114,11 +119,12 @@ class Offsets:
         if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
             offset = partition.open_log.start_offset
             self._answer(question, slot, at_offset(partition, asked, offset))
-        elif question.is_consumer and not is_high_watermark_known(partition, role):
+        elif question.isolation is not Isolation.LOG_END and not is_high_watermark_known(
+            partition, role
+        ):
             self._answer(question, slot, denied(asked, ErrorCode.OFFSET_NOT_AVAILABLE))
         elif asked.timestamp == LATEST:
-            log = partition.open_log
-            offset = log.high_watermark if question.is_consumer else log.end_offset
+            offset = readable_end(partition, question.isolation)
             self._answer(question, slot, at_offset(partition, asked, offset))
         elif asked.timestamp == MAX_TIMESTAMP:
             self._find_largest(question, slot, partition, asked, now_ms)
@@ -127,20 +133,22 @@ class Offsets:
             self._answer(question, slot, nowhere)
         else:
             self._find(
+                question,
                 partition,
                 asked.timestamp,
                 lambda found: self._answer(question, slot, found_at(asked, found)),
             )
 
-    def _find(self, partition: Partition, timestamp_ms: int, found: Found) -> None:
+    def _find(
+        self, question: Question, partition: Partition, timestamp_ms: int, found: Found
+    ) -> None:
         def answered(event: Event, _now_ms: int) -> None:
             hit = event if isinstance(event, TimestampFound) and event.offset >= 0 else None
             found(hit)
 
         log = partition.open_log
-        log.find_timestamp(
-            timestamp_ms=timestamp_ms, end_offset=log.high_watermark, answered=answered
-        )
+        end_offset = min(readable_end(partition, question.isolation), log.high_watermark)
+        log.find_timestamp(timestamp_ms=timestamp_ms, end_offset=end_offset, answered=answered)
 
     def _find_largest(
         self,
@@ -166,7 +174,7 @@ class Offsets:
                 else:
                     narrow(hit.timestamp_ms + 1, high, hit)
 
-            self._find(partition, middle, found)
+            self._find(question, partition, middle, found)
 
         def bounded(hit: TimestampFound | None) -> None:
             if hit is None:
@@ -174,7 +182,7 @@ class Offsets:
             else:
                 narrow(hit.timestamp_ms + 1, INT64_MAX, hit)
 
-        self._find(partition, now_ms + 1, bounded)
+        self._find(question, partition, now_ms + 1, bounded)
 
     def _answer(self, question: Question, slot: int, result: ListOffsetsPartitionResponse) -> None:
         if not question.answers.put(slot, result):

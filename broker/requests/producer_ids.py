@@ -1,12 +1,13 @@
-"""Idempotent producers get ids from blocks that the controller grants (InitProducerId).
+"""Producers get ids from blocks that the controller grants (InitProducerId).
 
 This module decides when to ask for the next block; requests wait while there is none, but not for
-ever, since their clients do not. Transactional ids need a coordinator, which is not here yet: they
-are refused in words that a client shows.
+ever, since their clients do not. Idempotent producers are answered here; the coordinators of
+transactional ids take ids for theirs.
 
 Source: KIP-98, KIP-730; Kafka's RPCProducerIdManager.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +24,7 @@ from wire.messages.producing import (
     InitProducerIdResponse,
 )
 
-__all__ = ["ProducerIds"]
+__all__ = ["ProducerIds", "TakenId", "refused_producer"]
 
 _NONE = -1  # no id, no epoch
 _WAITING_MAX = 1000
@@ -32,9 +33,12 @@ _RETRY_BACKOFF_MS = 50
 _PREFETCH_BELOW = 100  # of a block of 1000: the next is there before this one is used up
 
 
+TakenId = Callable[[int | None, int], None]  # (the id, or None if there is none in time; now_ms)
+
+
 @dataclass(slots=True, eq=False)
 class Waiting:
-    token: int
+    taken: TakenId
     is_done: bool = False
 
 
@@ -63,27 +67,38 @@ class ProducerIds:
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
         assert isinstance(body, InitProducerIdRequest), body
-        has_half_an_identity = (body.producer_id == _NONE) != (body.producer_epoch == _NONE)
-        if body.transactional_id is not None or has_half_an_identity:
-            self._refuse(request.token, ErrorCode.INVALID_REQUEST)
-        elif len(self._waiting) >= _WAITING_MAX:
-            self._refuse(request.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        assert body.transactional_id is None, "its coordinator answers"
+        if (body.producer_id == _NONE) != (body.producer_epoch == _NONE):
+            self._reply(request.token, refused_producer(ErrorCode.INVALID_REQUEST))
         else:
-            self._wait(Waiting(request.token), now_ms)
+            self.take(partial(self._taken, request.token), now_ms)
+
+    def _taken(self, token: int, producer_id: int | None, _now_ms: int) -> None:
+        if producer_id is None:
+            self._reply(token, refused_producer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            self._reply(token, InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+
+    def take(self, taken: TakenId, now_ms: int) -> None:
+        """Call `taken` with an id that nobody has, perhaps at once."""
+        if len(self._waiting) >= _WAITING_MAX:
+            taken(None, now_ms)
+        else:
+            self._wait(Waiting(taken), now_ms)
             self.tick(now_ms)
 
     def _wait(self, waiting: Waiting, now_ms: int) -> None:
         self._waiting[waiting] = None
-        self._serve()
+        self._serve(now_ms)
         if waiting.is_done:
             return
         if not self._deadlines.add(waiting, now_ms + _WAIT_MAX_MS, partial(self._expire, waiting)):
             self._expire(waiting, now_ms)
 
-    def _expire(self, waiting: Waiting, _now_ms: int) -> None:
+    def _expire(self, waiting: Waiting, now_ms: int) -> None:
         waiting.is_done = True
         del self._waiting[waiting]
-        self._refuse(waiting.token, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        waiting.taken(None, now_ms)
 
     def tick(self, now_ms: int) -> None:
         is_low = len(self._ids) < _PREFETCH_BELOW and not self._next_ids
@@ -94,20 +109,18 @@ class ProducerIds:
     def deadline_ms(self) -> int | None:
         return self._next_ask_ms if self._waiting and not self._is_asking else None
 
-    def _serve(self) -> None:
+    def _serve(self, now_ms: int) -> None:
         while self._waiting and (self._ids or self._next_ids):
             if not self._ids:
                 self._ids, self._next_ids = self._next_ids, range(0)
-            answer = InitProducerIdResponse(producer_id=self._ids[0], producer_epoch=0)
-            self._ids = self._ids[1:]
+            producer_id, self._ids = self._ids[0], self._ids[1:]
             waiting = next(iter(self._waiting))
             del self._waiting[waiting]
             waiting.is_done = True
-            self._outbox.emit(Reply(token=waiting.token, body=answer))
+            waiting.taken(producer_id, now_ms)
 
-    def _refuse(self, token: int, error: ErrorCode) -> None:
-        answer = InitProducerIdResponse(error_code=error, producer_epoch=-1)
-        self._outbox.emit(Reply(token=token, body=answer))
+    def _reply(self, token: int, body: InitProducerIdResponse) -> None:
+        self._outbox.emit(Reply(token=token, body=body))
 
     def _ask(self, now_ms: int) -> None:
         request = AllocateProducerIdsRequest(
@@ -125,7 +138,11 @@ class ProducerIds:
         if isinstance(body, AllocateProducerIdsResponse) and body.error_code is ErrorCode.NONE:
             start = body.producer_id_start
             self._next_ids = range(start, start + body.producer_id_len)
-            self._serve()
+            self._serve(now_ms)
         else:
             self._next_ask_ms = now_ms + _RETRY_BACKOFF_MS
         self.tick(now_ms)
+
+
+def refused_producer(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_epoch=_NONE)

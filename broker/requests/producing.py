@@ -4,24 +4,39 @@ Nothing is decided here about batches (appends.py) or replicas (partition.py). W
 request waits until each partition's high watermark has passed its batch, until leadership is lost,
 or until the time it gave has passed; the batches stay in the log all the same.
 
-Source: Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
+A batch that would begin a transaction waits before it is appended, until the coordinator has said
+that the transaction is going on (produced_transactions.py). Whatever happens to the partition
+meanwhile is seen when the batch is taken: the guard that it got before is then no longer there.
+
+Source: KIP-890; Kafka's KafkaApis.handleProduceRequest and DelayedProduce.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 from uuid import UUID
 
 from broker.cluster import Cluster
-from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.partition import appends
 from broker.partition.appends import ACKS, Appended
 from broker.partition.batch_checks import Refused
 from broker.partition.partition import LeaderOf, Partition
+from broker.partition.transactional import Guard, is_under_way
 from broker.replicas import Replicas
+from broker.requests.batch_lines import BatchLines, Turn
+from broker.requests.produced_transactions import (
+    PatientVerifier,
+    ProducedPlace,
+    refusal_of,
+    transactional_header,
+    unverified,
+)
+from broker.verifying import Place, TransactionAsked, Verifier
 from broker.waiting import WAIT_MAX_MS, Answers, Deadlines, OffsetWaiters
 from controller.metadata.partitions import NO_LEADER
+from controller.metadata.topics import INTERNAL_TOPICS
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from quorum.core.types import NO_EPOCH
@@ -82,6 +97,21 @@ class Waiter:
         return self.pending.answers.is_done
 
 
+class Unverified(NamedTuple):
+    """The coordinator is asked about the transaction of this batch."""
+
+    slot: int
+    topic: TopicProduceData
+    data: PartitionProduceData
+    place: Place
+    guard: Guard
+    producer_id: int
+
+    @property
+    def line(self) -> tuple[str, int, int]:
+        return (*self.place, self.producer_id)
+
+
 class Producing:
     def __init__(
         self,
@@ -90,12 +120,15 @@ class Producing:
         cluster: Cluster,
         outbox: Outbox,
         deadlines: Deadlines,
+        verifier: Verifier,
     ) -> None:
         self._replicas = replicas
         self._cluster = cluster
         self._outbox = outbox
         self._deadlines = deadlines
+        self._verifier = PatientVerifier(verifier, deadlines)
         self._waiting: OffsetWaiters[Waiter] = OffsetWaiters()  # for the high watermark
+        self._lines = BatchLines()
 
     def handle(self, request: Request, now_ms: int) -> None:
         body = request.body
@@ -109,20 +142,142 @@ class Producing:
             topics=tuple(map(asked_topic, body.topic_data)),
             answers=Answers(len(indexes)),
         )
-        refusal = request_refusal(body, request.lacking)
-        slots = iter(range(len(indexes)))
-        for topic in body.topic_data:
-            for data in topic.partition_data:
-                if refusal is None:
-                    self._take(pending, next(slots), topic, data, now_ms)
-                else:
-                    self._settle(pending, next(slots), failure(data.index, refusal))
+        self._take_all(pending, body, now_ms)
         if not indexes:
             self._reply(pending)
         elif not pending.is_done:
             deadline_ms = now_ms + min(max(body.timeout_ms, 0), WAIT_MAX_MS)
             if not self._deadlines.add(pending, deadline_ms, partial(self._expire, pending)):
                 self._expire(pending, now_ms)
+
+    def _take_all(self, pending: PendingProduce, body: ProduceRequest, now_ms: int) -> None:
+        refusal = request_refusal(body, pending.lacking, self._is_known)
+        waiting: list[Unverified] = []
+        slots = count()
+        for topic in body.topic_data:
+            for data in topic.partition_data:
+                slot = next(slots)
+                if refusal is not None:
+                    self._settle(pending, slot, failure(data.index, refusal))
+                elif body.transactional_id is None:  # none of its batches is of a transaction
+                    self._take(pending, slot, topic, data, now_ms)
+                elif (first := self._unverified(pending, slot, topic, data)) is not None:
+                    waiting.append(first)
+                else:
+                    self._take_in_turn(pending, slot, topic, data, now_ms)
+        if waiting:
+            self._verify(pending, body.transactional_id or "", waiting, now_ms)
+
+    # --- transactions -----------------------------------------------------------------------
+
+    def _is_known(self, place: ProducedPlace) -> bool:
+        return not isinstance(self._cluster.find(*place), ErrorCode)
+
+    def _unverified(
+        self,
+        pending: PendingProduce,
+        slot: int,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+    ) -> Unverified | None:
+        """The batch if its coordinator has to be asked first."""
+        header = transactional_header(data.records)
+        if header is None:
+            return None
+        partition = self._replicas.find(topic.name, topic.topic_id, data.index)
+        if isinstance(partition, ErrorCode) or partition.topic in INTERNAL_TOPICS:
+            return None
+        role = partition.role
+        if not isinstance(role, LeaderOf):
+            return None
+        entry = partition.open_log.producers.entry(header.producer_id)
+        if is_under_way(entry, header.producer_epoch):
+            return None
+        adds = Capability.ADDS_TO_TRANSACTION not in pending.lacking
+        guard = role.guards.start(
+            header.producer_id, header.producer_epoch, header.base_sequence, begins_at_zero=adds
+        )
+        place = (partition.topic, partition.index)
+        return Unverified(slot, topic, data, place, guard, header.producer_id)
+
+    def _verify(
+        self,
+        pending: PendingProduce,
+        transactional_id: str,
+        waiting: list[Unverified],
+        now_ms: int,
+    ) -> None:
+        header = transactional_header(waiting[0].data.records)
+        assert header is not None, waiting[0]
+        asked = TransactionAsked(
+            transactional_id=transactional_id,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            places=tuple(each.place for each in waiting),
+            adds=Capability.ADDS_TO_TRANSACTION not in pending.lacking,
+        )
+
+        def asked_again() -> None:
+            """The marker of the transaction before may have voided the guards by now."""
+            for place, each in enumerate(waiting):
+                waiting[place] = self._unverified(pending, each.slot, each.topic, each.data) or each
+
+        turns = [self._lines.wait(each.line) for each in waiting]
+        concluded = partial(self._verified, pending, waiting, turns)
+        self._verifier.verify(asked, concluded, now_ms, asked_again=asked_again)
+
+    def _verified(
+        self,
+        pending: PendingProduce,
+        waiting: list[Unverified],
+        turns: list[Turn],
+        errors: Mapping[Place, ErrorCode],
+        now_ms: int,
+    ) -> None:
+        for each, turn in zip(waiting, turns, strict=True):
+            error = errors.get(each.place, ErrorCode.INVALID_TXN_STATE)
+            act = partial(self._conclude, pending, each, error)
+            self._lines.ready(each.line, turn, act, now_ms)
+
+    def _conclude(
+        self, pending: PendingProduce, each: Unverified, error: ErrorCode, now_ms: int
+    ) -> None:
+        if error is ErrorCode.NONE:
+            self._take_late(pending, each.slot, each.topic, each.data, now_ms, each.guard)
+        elif not pending.is_done:
+            refused = unverified(error, pending.lacking)
+            self._settle(pending, each.slot, failure(each.data.index, refused))
+
+    def _take_in_turn(
+        self,
+        pending: PendingProduce,
+        slot: int,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        now_ms: int,
+    ) -> None:
+        header = transactional_header(data.records)
+        partition = self._replicas.find(topic.name, topic.topic_id, data.index)
+        if header is not None and not isinstance(partition, ErrorCode):
+            line = (partition.topic, partition.index, header.producer_id)
+            if self._lines.has(line):
+                self._lines.follow(line, partial(self._take_late, pending, slot, topic, data))
+                return
+        self._take(pending, slot, topic, data, now_ms)
+
+    def _take_late(
+        self,
+        pending: PendingProduce,
+        slot: int,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        now_ms: int,
+        guard: Guard | None = None,
+    ) -> None:
+        if not pending.is_done:  # else it has been told that its time was up
+            self._take(pending, slot, topic, data, now_ms, guard)
+
+    # --- appending --------------------------------------------------------------------------
 
     def _take(
         self,
@@ -131,6 +286,7 @@ class Producing:
         topic: TopicProduceData,
         data: PartitionProduceData,
         now_ms: int,
+        guard: Guard | None = None,
     ) -> None:
         partition = self._replicas.find(topic.name, topic.topic_id, data.index)
         if isinstance(partition, ErrorCode):
@@ -149,6 +305,7 @@ class Producing:
             acks=pending.acks,
             now_ms=now_ms,
             lacking=pending.lacking,
+            guard=guard,
         )
         if isinstance(taken, Refused):
             self._settle(pending, slot, failure(data.index, taken))
@@ -172,6 +329,8 @@ class Producing:
 
     def progressed(self, partition: Partition) -> None:
         """The high watermark of a led partition may have passed what somebody waits for."""
+        if not self._waiting.has(partition):
+            return
         for waiter in self._waiting.reached(partition, partition.open_log.high_watermark):
             error = appends.wait_result(partition)
             if error is ErrorCode.NONE:
@@ -242,7 +401,9 @@ def waits_for_isr(acks: int) -> bool:
     return acks == -1
 
 
-def request_refusal(body: ProduceRequest, lacking: Lacking) -> Refused | None:
+def request_refusal(
+    body: ProduceRequest, lacking: Lacking, is_known: Callable[[ProducedPlace], bool]
+) -> Refused | None:
     """Why nothing of this request is taken."""
     if Capability.WRITES_MAGIC_2 in lacking:
         return Refused(
@@ -253,11 +414,7 @@ def request_refusal(body: ProduceRequest, lacking: Lacking) -> Refused | None:
         return Refused(
             error=ErrorCode.INVALID_REQUIRED_ACKS, reason=f"acks={body.acks} is not 0, 1 or -1"
         )
-    if body.transactional_id is not None:
-        return Refused(
-            error=ErrorCode.INVALID_TXN_STATE, reason="transactions are not supported yet"
-        )
-    return None
+    return refusal_of(body, is_known)
 
 
 def success(index: int, taken: Appended, partition: Partition) -> PartitionProduceResponse:

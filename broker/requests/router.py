@@ -8,27 +8,33 @@ led elsewhere.
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.groups.coordinators import Coordinators
+from broker.config import BrokerConfig
 from broker.membership.membership import Handler, Membership, Timed
 from broker.partition.lag_watch import LagWatch
 from broker.partition.leaders import Leaders
 from broker.partition.partition import Partition
 from broker.requests.administration import DESCRIBED, describe
+from broker.requests.all_coordinators import AllCoordinators
 from broker.requests.auto_creation import AutoCreation
+from broker.requests.config_checks import ConfigChecks
+from broker.requests.consumer_coordination import ConsumerCoordination
 from broker.requests.coordination import Coordination
 from broker.requests.deletions import Deletions
-from broker.requests.early_requests import EarlyRequests
+from broker.requests.described_producers import describe_producers
 from broker.requests.fetching import Fetching
 from broker.requests.forwarding import FORWARDED, Forwarding
 from broker.requests.list_offsets import Offsets
 from broker.requests.log_dir_contents import describe_log_dirs
-from broker.requests.producer_ids import ProducerIds
 from broker.requests.producing import Producing
 from broker.requests.sessions import FetchSessions
+from broker.requests.transaction_markers import TransactionMarkers
+from broker.requests.transactions import Transactions
 from broker.requests.views import Views
 from broker.waiting import Deadlines
+from quorum.core.early_requests import EarlyRequests
 from quorum.core.effects import Reply, Request
 from wire.errors import ErrorCode
+from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.fetching import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from wire.messages.log_dirs import DescribeLogDirsRequest
@@ -37,8 +43,9 @@ from wire.messages.metadata import (
     DescribeTopicPartitionsRequest,
     MetadataRequest,
 )
-from wire.messages.producing import InitProducerIdRequest, ProduceRequest
+from wire.messages.producing import ProduceRequest
 from wire.messages.topics import DeleteRecordsRequest
+from wire.messages.transactions import DescribeProducersRequest, WriteTxnMarkersRequest
 
 __all__ = ["Router"]
 
@@ -49,7 +56,7 @@ class Router:
         membership: Membership,
         *,
         leaders: Leaders,
-        coordinators: Coordinators,
+        coordinators: AllCoordinators,
         deadlines: Deadlines,
         lag_watch: LagWatch,
         random: Random,
@@ -61,8 +68,13 @@ class Router:
         self._replicas = replicas
         self._controller = controller
         self._producing = Producing(
-            replicas=replicas, cluster=cluster, outbox=outbox, deadlines=deadlines
+            replicas=replicas,
+            cluster=cluster,
+            outbox=outbox,
+            deadlines=deadlines,
+            verifier=coordinators.verification,
         )
+        self._transaction_markers = self._markers(coordinators, deadlines)
         self._deletions = Deletions(
             replicas=replicas, peers=cluster, outbox=outbox, deadlines=deadlines
         )
@@ -73,37 +85,41 @@ class Router:
             cluster=cluster,
             outbox=outbox,
             deadlines=deadlines,
-            sessions=FetchSessions(
-                slots=config.session_cache_slots,
-                eviction_ms=config.session_eviction_ms,
-                random=random,
-                lag_watch=lag_watch,
-            ),
+            sessions=_fetch_sessions(config, random, lag_watch),
         )
         self._forwarding = Forwarding(
             config=config, controller=controller, outbox=outbox, deadlines=deadlines
         )
-        self._producer_ids = ProducerIds(
-            incarnation=membership.incarnation,
-            controller=controller,
+        self._transactions = Transactions(
+            cluster=cluster,
+            coordinators=coordinators.transactions,
+            group_coordinators=coordinators.groups,
+            producer_ids=coordinators.producer_ids,
             outbox=outbox,
-            deadlines=deadlines,
-            timeout_ms=config.session_timeout_ms,
+        )
+        self._config_checks = ConfigChecks(
+            cluster=cluster, outbox=outbox, forward=self._forwarding.handle
         )
         self.auto_creation = AutoCreation(cluster=cluster, controller=controller, outbox=outbox)
         self.views = Views(cluster=cluster, random=random, auto_creation=self.auto_creation)
         self._coordination = Coordination(
             config=config.groups,
             cluster=cluster,
-            coordinators=coordinators,
+            coordinators=coordinators.groups,
+            transactions=coordinators.transactions,
             auto_creation=self.auto_creation,
             outbox=outbox,
             random=random,
         )
-        self.early_requests = EarlyRequests(
-            outbox=outbox, deadlines=deadlines, hold_max_ms=config.hold_max_ms
+        self._consumer_coordination = ConsumerCoordination(
+            config=config.groups,
+            cluster=cluster,
+            coordinators=coordinators.groups,
+            outbox=outbox,
+            random=random,
         )
-        self.timed: tuple[Timed, ...] = (self._forwarding, self._producer_ids)
+        self.early_requests = EarlyRequests(outbox.emit, hold_max_ms=config.hold_max_ms)
+        self.timed: tuple[Timed, ...] = (self._forwarding, self.early_requests)
         self.routes = membership.routes(self._routes())
 
     def _routes(self) -> Mapping[type, Handler]:
@@ -112,10 +128,15 @@ class Router:
         return {
             ProduceRequest: self._producing.handle,
             FetchRequest: self.fetching.handle,
+            WriteTxnMarkersRequest: self._transaction_markers.handle,
+            DescribeProducersRequest: self._answered_by(
+                lambda request, _: describe_producers(
+                    request.body, cluster=cluster, replicas=self._replicas
+                )
+            ),
             ListOffsetsRequest: self._offsets.list_offsets,
             DeleteRecordsRequest: self._deletions.handle,
             OffsetForLeaderEpochRequest: self._offsets.offset_for_leader_epoch,
-            InitProducerIdRequest: self._producer_ids.handle,
             MetadataRequest: self._answered_by(views.metadata),
             DescribeClusterRequest: self._answered_by(lambda request, _: views.cluster(request)),
             DescribeTopicPartitionsRequest: self._answered_by(
@@ -127,8 +148,22 @@ class Router:
             ),
             **dict.fromkeys(DESCRIBED, described),
             **self._coordination.routes,
+            **self._consumer_coordination.routes,
+            **self._transactions.routes,
             **dict.fromkeys(FORWARDED, self._forwarding.handle),
+            **dict.fromkeys(
+                (AlterConfigsRequest, IncrementalAlterConfigsRequest), self._config_checks.handle
+            ),
         }
+
+    def _markers(self, coordinators: AllCoordinators, deadlines: Deadlines) -> TransactionMarkers:
+        return TransactionMarkers(
+            replicas=self._replicas,
+            outbox=self._parts.outbox,
+            deadlines=deadlines,
+            timeout_ms=self._parts.config.replica_socket_timeout_ms,
+            transaction_ended=coordinators.transaction_ended,
+        )
 
     def _contents(self, request: Request) -> object:
         assert isinstance(request.body, DescribeLogDirsRequest), request.body
@@ -148,9 +183,20 @@ class Router:
     def progressed(self, partition: Partition) -> None:
         """The end or the high watermark of a led partition has moved."""
         self._producing.progressed(partition)
+        self._transaction_markers.progressed(partition)
         self._deletions.progressed(partition)
 
     def lost(self, partition: Partition, error: ErrorCode) -> None:
         """The leader epoch has ended in which this broker led the partition."""
         self._producing.lost(partition, error)
+        self._transaction_markers.lost(partition, error)
         self._deletions.lost(partition, error)
+
+
+def _fetch_sessions(config: BrokerConfig, random: Random, lag_watch: LagWatch) -> FetchSessions:
+    return FetchSessions(
+        slots=config.session_cache_slots,
+        eviction_ms=config.session_eviction_ms,
+        random=random,
+        lag_watch=lag_watch,
+    )

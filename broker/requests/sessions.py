@@ -214,7 +214,7 @@ class FetchSessions:
             before = self._sessions.get(request.session_id)
             if before is not None:
                 self.close(before)
-            if request.session_epoch == FINAL_EPOCH or not request.topics:
+            if request.session_epoch == FINAL_EPOCH:
                 return Sessionless(session_of(request, NO_SESSION, now_ms))
             return self._start(request, now_ms)
         return self._continue(request, now_ms)
@@ -234,6 +234,8 @@ class FetchSessions:
         if request.session_epoch != session.epoch:
             return SessionRefused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         names_topics = bool(request.topics or request.forgotten_topics_data)
+        if not session.partitions:  # begun with nothing: what comes first says how it goes on
+            session.uses_topic_ids = uses_topic_ids(request)
         if names_topics and uses_topic_ids(request) != session.uses_topic_ids:
             return SessionRefused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if names_topics:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from random import Random
 
 from broker.cluster import Cluster
-from broker.groups.offsets_topic import INTERNAL_TOPICS
 from broker.requests.auto_creation import AutoCreation
 from broker.requests.described_partitions import (
     described_partitions,
@@ -25,7 +24,7 @@ from broker.requests.described_partitions import (
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import PartitionState
 from controller.metadata.security import ON_CLUSTER, ON_TOPIC
-from controller.metadata.topics import TopicImage, topic_name_problem
+from controller.metadata.topics import INTERNAL_TOPICS, TopicImage, topic_name_problem
 from quorum.core.effects import Request
 from quorum.raft.voters import KRAFT_VERSION
 from wire.api_table import api_versions_response, finalized_features
@@ -124,7 +123,7 @@ class Views:
 
     # --- Metadata ---------------------------------------------------------------------------
 
-    def metadata(self, request: Request, now_ms: int) -> MetadataResponse:
+    def metadata(self, request: Request, _now_ms: int) -> MetadataResponse:
         body = request.body
         assert isinstance(body, MetadataRequest), body
         listener = request.listener
@@ -132,7 +131,7 @@ class Views:
         if body.topics is None:
             topics = self._all_topics(listener)
         else:
-            topics = self._asked_topics(body, listener, now_ms)
+            topics = self._asked_topics(request, body)
         if body.include_topic_authorized_operations:
             topics = tuple(map(with_operations, topics))
         brokers = tuple(
@@ -154,14 +153,14 @@ class Views:
     def _any(self, broker_ids: tuple[int, ...]) -> int:
         return self._random.choice(broker_ids) if broker_ids else -1
 
-    def _asked_topics(self, body: MetadataRequest, listener: str, now_ms: int) -> _KeptTopics:
+    def _asked_topics(self, request: Request, body: MetadataRequest) -> _KeptTopics:
         asked = body.topics or ()
         found = [self._found(each) for each in asked]
-        prepared = self._prepared_for(listener)
+        prepared = self._prepared_for(request.listener)
         self._prepare([topic for topic in found if topic is not None], prepared)
         return KeptArray.joined(
             [
-                KeptArray((self._unknown(each, body, now_ms),))
+                KeptArray((self._unknown(each, request, body),))
                 if topic is None
                 else prepared.topics[topic.name]
                 for each, topic in zip(asked, found, strict=True)
@@ -175,7 +174,7 @@ class Views:
         return image.topic(asked.name or "")
 
     def _unknown(
-        self, asked: MetadataRequestTopic, body: MetadataRequest, now_ms: int
+        self, asked: MetadataRequestTopic, request: Request, body: MetadataRequest
     ) -> MetadataResponseTopic:
         if asked.topic_id.int:
             return MetadataResponseTopic(
@@ -185,14 +184,14 @@ class Views:
                 partitions=(),
             )
         name = asked.name or ""
-        return unknown_topic(name, self._missing(name, body, now_ms))
+        return unknown_topic(name, self._missing(name, request, body))
 
-    def _missing(self, name: str, body: MetadataRequest, now_ms: int) -> ErrorCode:
+    def _missing(self, name: str, request: Request, body: MetadataRequest) -> ErrorCode:
         if topic_name_problem(name) is not None:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if not (body.allow_auto_topic_creation and self._cluster.config.auto_create_topics):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self._auto_creation.create(name, now_ms)
+        self._auto_creation.create(name, request)
         return ErrorCode.LEADER_NOT_AVAILABLE  # every client asks again after this one
 
     def _all_topics(self, listener: str) -> _KeptTopics:
@@ -228,6 +227,8 @@ class Views:
         assert isinstance(body, DescribeTopicPartitionsRequest), body
         names = sorted({topic.name for topic in body.topics} or self._cluster.image.topics.by_name)
         cursor = body.cursor
+        if cursor is not None and not _is_cursor_of(body, cursor):
+            return _all_invalid(body)
         left = max(1, min(body.response_partition_limit, _PARTITIONS_MAX))
         described: list[DescribeTopicPartitionsResponseTopic] = []
         for name in names:
@@ -358,6 +359,20 @@ def with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
 
 def unknown_topic(name: str, error: ErrorCode) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=error, name=name, topic_id=ZERO_UUID, partitions=())
+
+
+def _is_cursor_of(body: DescribeTopicPartitionsRequest, cursor: Cursor) -> bool:
+    """If topics are named, it is at one of them (DescribeTopicPartitionsRequestHandler)."""
+    is_named = not body.topics or any(each.name == cursor.topic_name for each in body.topics)
+    return is_named and cursor.partition_index >= 0
+
+
+def _all_invalid(body: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    topics = tuple(
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=each.name)
+        for each in body.topics
+    )
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
 def undescribed_topic(name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -5,7 +5,6 @@ one that a newer decision names leads or follows, a stopped one is removed with 
 This file decides which command is obeyed. A command has to
 
 - have a newer leader epoch than the replica (seed 000, potential optimization 1);
-- come from somebody who may act for the cluster (KIP-497);
 - come from no earlier controller than the broker has heard of, where the design checks that;
 - be meant for this life of the broker, where the design knows generations.
 
@@ -20,7 +19,6 @@ from broker.replicas import Replicas
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
 from controller.milestones import Step, milestone
-from controller.zk.zk_controller_config import EVERYBODY, Authorizer
 from controller.zk.zk_metadata import ClusterUpdate, topic_id_of
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
@@ -47,7 +45,6 @@ class Obeying:
         replicas: Replicas,
         view: View,
         incarnation: Incarnation,
-        authorizer: Authorizer = EVERYBODY,
     ) -> None:
         self._design = design
         self._node_id = node_id
@@ -55,7 +52,6 @@ class Obeying:
         self._replicas = replicas
         self._view = view
         self._incarnation = incarnation
-        self._authorizer = authorizer
         self.controller_epoch = NO_EPOCH  # the highest that was heard
         self._early: list[tuple[Request, Handler]] = []  # before we know who we are
         self._deleted: set[rpc.TopicPartition] | None = None  # by commands, while we read
@@ -151,8 +147,6 @@ class Obeying:
 
     def _refusal(self, command: Command) -> ErrorCode:
         design = self._design
-        if not self._authorizer.allows_cluster_action():
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         if design.checks_generation and command.broker_generation != self._incarnation.broker_epoch:
             self._outbox.trace(
                 "command-refused",

@@ -24,7 +24,6 @@ from broker.zk.life import ZkLife
 from broker.zk.obeying import Obeying
 from broker.zk.view import ReadClusterRequest, View, reading_apart, reading_first
 from controller.metadata.delta import MetadataDelta
-from controller.zk.zk_controller_config import EVERYBODY, Authorizer
 from controller.zk.zk_metadata import decoded
 from quorum.core.effects import Event
 from quorum.core.types import NO_EPOCH, Endpoint, LeaderAndEpoch
@@ -75,7 +74,6 @@ class ZkMembership:
         random: Random,
         controller_id: Callable[[], int],
         limits: Limits,
-        authorizer: Authorizer = EVERYBODY,
     ) -> None:
         """`controller_id` returns the owner of /controller as last read by this node; -1:
         nobody."""
@@ -110,7 +108,6 @@ class ZkMembership:
             replicas=self.replicas,
             view=self.metadata,
             incarnation=self.incarnation,
-            authorizer=authorizer,
         )
         self.isr_keeper: IsrKeeper = self._keeper()
 

@@ -22,6 +22,7 @@ from uuid import UUID
 from broker.cluster import Cluster
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.membership.membership import Handler
+from broker.transactions.transactions_topic import TRANSACTIONS_TOPIC
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.partitions import PartitionState
@@ -287,7 +288,7 @@ def _named(body: object, view: View) -> Collection[str] | None:
         case DescribeClusterRequest():
             return ()
         case FindCoordinatorRequest():
-            return (OFFSETS_TOPIC,)
+            return (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
         case MetadataRequest(topics=tuple(topics)):
             return [each.name or view.name_of(each.topic_id) for each in topics]
         case DescribeTopicPartitionsRequest(topics=topics) if topics:

@@ -3,7 +3,8 @@
 What the log does not say (who was heard of lately, who waits in a controlled shutdown) comes from
 `controller.liveness`.
 
-Source: KIP-631, KIP-841, KIP-858, KIP-966; Kafka's ClusterControlManager, BrokerHeartbeatManager.
+Source: KIP-631, KIP-841, KIP-858, KIP-966, KIP-1066; Kafka's ClusterControlManager,
+BrokerHeartbeatManager.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,11 @@ from controller.decisions.decision import Decision, refused
 from controller.metadata.changes import Change
 from controller.metadata.configs import Refusal
 from controller.metadata.image import BrokerImage, MetadataImage
-from controller.metadata.metadata_version import KRAFT_VERSION, METADATA_VERSION
+from controller.metadata.metadata_version import (
+    CORDONED_DIRECTORIES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+)
 from wire.errors import ErrorCode
 from wire.messages.registration import (
     BrokerHeartbeatRequest,
@@ -210,6 +215,7 @@ def decide_heartbeat(
     changes = _transition(image, broker, state, config, leads_something=leads)
     if not changes and state is BrokerState.of(broker):
         changes = _offline_directories(image, broker, request, config)
+    changes += _cordoned_directories(image, broker, request)
     response = BrokerHeartbeatResponse(
         is_caught_up=is_caught_up(broker, request),
         is_fenced=state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
@@ -304,6 +310,22 @@ def _offline_directories(
         *failover.leave_directories(image, broker.id, lost, config),
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
+        ),
+    )
+
+
+def _cordoned_directories(
+    image: MetadataImage, broker: BrokerImage, request: BrokerHeartbeatRequest
+) -> tuple[Change, ...]:
+    """Those that are to get no new replicas; a broker of before KIP-1066 tells none."""
+    told = request.cordoned_log_dirs
+    if image.metadata_version < CORDONED_DIRECTORIES or told is None:
+        return ()
+    if broker.cordoned_log_dirs is not None and set(told) == set(broker.cordoned_log_dirs):
+        return ()
+    return (
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=told
         ),
     )
 

@@ -18,6 +18,7 @@ from controller.metadata.changes import Change, record_count
 from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
 from controller.metadata.topics import TopicImage
+from controller.quotas.mutations import UNBOUNDED, Allowance
 from wire.errors import ErrorCode
 from wire.messages import topics as messages
 from wire.metadata_records import RemoveTopicRecord
@@ -30,7 +31,10 @@ __all__ = ["decide_create_partitions", "decide_delete_topics"]
 
 
 def decide_delete_topics(
-    image: MetadataImage, request: messages.DeleteTopicsRequest, config: ControllerConfig
+    image: MetadataImage,
+    request: messages.DeleteTopicsRequest,
+    config: ControllerConfig,
+    allowance: Allowance = UNBOUNDED,
 ) -> Decision[messages.DeleteTopicsResponse]:
     """Delete topics, each named by its name or by its id."""
     found = [_topic_of(image, state) for state in request.topics]
@@ -40,6 +44,8 @@ def decide_delete_topics(
     for state, item in zip(request.topics, found, strict=True):
         refusal = _deletion_refusal(item, named, config)
         if isinstance(item, TopicImage):
+            if refusal is NO_ERROR:
+                refusal = allowance.take(item.partition_count) or NO_ERROR
             topic_name, topic_id = item.name, item.id
         else:
             topic_name, topic_id = state.name or "", state.topic_id
@@ -86,7 +92,10 @@ def _deletion_refusal(
 
 
 def decide_create_partitions(
-    image: MetadataImage, request: messages.CreatePartitionsRequest, random: Random
+    image: MetadataImage,
+    request: messages.CreatePartitionsRequest,
+    random: Random,
+    allowance: Allowance = UNBOUNDED,
 ) -> Decision[messages.CreatePartitionsResponse]:
     names = Counter(topic.name for topic in request.topics)
     changes: list[Change] = []
@@ -98,6 +107,8 @@ def decide_create_partitions(
             )
         else:
             made = _more_partitions(image, topic, random, room=CHANGES_MAX - record_count(changes))
+        if not isinstance(made, Refusal):
+            made = allowance.take(record_count(made)) or made
         refusal = made if isinstance(made, Refusal) else NO_ERROR
         changes += [] if isinstance(made, Refusal) else made
         results.append(refusal.told(messages.CreatePartitionsTopicResult, name=topic.name))

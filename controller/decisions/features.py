@@ -37,7 +37,7 @@ from wire.messages.features import (
 from wire.messages.registration import Feature
 from wire.metadata_records import BrokerFeature, FeatureLevelRecord
 
-__all__ = ["Quorum", "UpgradeType", "decide_update_features"]
+__all__ = ["Quorum", "UpgradeType", "decide_update_features", "why_not_to_lead"]
 
 _Levels = Mapping[str, int]
 
@@ -54,6 +54,24 @@ class Quorum:
 
     kraft_version: int
     voter_ids: Collection[int]
+
+
+def why_not_to_lead(image: MetadataImage, config: ControllerConfig) -> str:
+    """What keeps this node from deciding anything on what the log says; empty for nothing.
+
+    It cannot write what it cannot read. Kafka's controller stops; ours leaves the lead to others.
+    """
+    if image.beyond_us:
+        return image.beyond_us
+    known = {feature.name: feature for feature in config.features}
+    for name, level in sorted(image.features.items()):
+        own = known.get(name)
+        if own is None:
+            return f"{name} {level}: this release does not know the feature"
+        if not own.min_supported_version <= level <= own.max_supported_version:
+            newest = own.max_supported_version
+            return f"{name} {level}: known are {own.min_supported_version} to {newest}"
+    return ""
 
 
 def decide_update_features(

@@ -27,6 +27,7 @@ from controller.metadata.configs import Refusal, check_topic_config
 from controller.metadata.describe_configs import describe_topic
 from controller.metadata.image import MetadataImage, ResourceType
 from controller.metadata.topics import topic_name_problem
+from controller.quotas.mutations import UNBOUNDED, Allowance
 from wire.errors import ErrorCode
 from wire.messages.topics import (
     CreatableTopic,
@@ -99,13 +100,20 @@ def _new_partition(
 
 
 def decide_create_topics(
-    image: MetadataImage, request: CreateTopicsRequest, config: ControllerConfig, random: Random
+    image: MetadataImage,
+    request: CreateTopicsRequest,
+    config: ControllerConfig,
+    random: Random,
+    allowance: Allowance = UNBOUNDED,
 ) -> Decision[CreateTopicsResponse]:
+    """`allowance`: as in Kafka, a request that only validates takes of it, too."""
     changes: list[Change] = []
     results = []
     names = Counter(topic.name for topic in request.topics)
     for topic in {each.name: each for each in request.topics}.values():
         replicas = _check_request(topic, names) or _replicas(image, topic, config, random)
+        if not isinstance(replicas, Refusal):
+            replicas = allowance.take(len(replicas)) or replicas
         if isinstance(replicas, Refusal):
             results.append(replicas.told(CreatableTopicResult, name=topic.name))
             continue
@@ -196,12 +204,15 @@ def check_replicas(
 ) -> Refusal | None:
     """Why these cannot be the replicas of partition `index`; None if they can."""
     unknown = [str(broker) for broker in replicas if broker not in image.brokers]
+    full = [str(id_) for id_ in replicas if not unknown and not image.brokers[id_].takes_replicas]
     if not replicas:
         wrong = "The assignment names no brokers."
     elif len(set(replicas)) < len(replicas):
         wrong = f"The assignment names a broker twice: {', '.join(map(str, replicas))}."
     elif unknown:
         wrong = f"The assignment names brokers that are not registered: {', '.join(unknown)}."
+    elif full:
+        wrong = f"All log directories are cordoned of brokers {', '.join(full)}."
     elif len(replicas) != replication_factor:
         others = f"others {replication_factor}: make them equal."
         wrong = f"It gets {len(replicas)} replicas, and {others}"

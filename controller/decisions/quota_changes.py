@@ -1,4 +1,4 @@
-"""Client quotas: set and remove the values of an entity. They are kept and shown, not enforced.
+"""Client quotas: set and remove the values of an entity. `controller.quotas` enforces them.
 
 An entity is a user, a client id, both, or an address; its name may be the default one (None).
 

@@ -84,6 +84,8 @@ def _check_target(image: MetadataImage, target: tuple[int, ...]) -> Refusal | No
         problem = "an empty replica list."
     elif unknown := [broker for broker in sorted(target) if broker not in image.brokers]:
         problem = f"broker {unknown[0]}, but no such broker is registered."
+    elif full := [broker for broker in sorted(target) if not image.brokers[broker].takes_replicas]:
+        problem = f"broker {full[0]}, but all its log directories are cordoned."
     elif twice := [broker for broker in sorted(target) if target.count(broker) > 1]:
         problem = f"the broker {twice[0]} more than once."
     else:

@@ -11,10 +11,11 @@ from random import Random
 
 from controller.config import ControllerConfig
 from controller.decisions.decision import CHANGES_MAX, Decision, excess, refused
+from controller.metadata.acl_hosts import NO_NETWORKS_YET, network_problem
 from controller.metadata.changes import Change
 from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
-from controller.metadata.metadata_version import SCRAM
+from controller.metadata.metadata_version import CIDR_HOSTS, SCRAM
 from controller.metadata.security import (
     AUTHORIZER,
     OPERATIONS,
@@ -31,7 +32,7 @@ from controller.metadata.security import (
 from wire import metadata_records as records
 from wire.errors import ErrorCode
 from wire.message import replace, values_of
-from wire.messages import scram as messages
+from wire.messages import scram_users as messages
 from wire.messages.acls import (
     AclCreation,
     AclCreationResult,
@@ -63,9 +64,8 @@ def decide_create_acls(
     changes: list[Change] = []
     results = []
     for creation in request.creations:
-        wrong = _problem(creation)
-        found = NO_ERROR if wrong is None else Refusal(ErrorCode.INVALID_REQUEST, wrong)
-        results.append(found.told(AclCreationResult))
+        wrong = _refusal(creation, image)
+        results.append((wrong or NO_ERROR).told(AclCreationResult))
         acl = _entry(creation)
         if wrong is None and acl not in known:
             known.add(acl)
@@ -76,8 +76,17 @@ def decide_create_acls(
     return Decision(response=CreateAclsResponse(results=tuple(results)), changes=tuple(changes))
 
 
+def _refusal(creation: AclCreation, image: MetadataImage) -> Refusal | None:
+    wrong = _problem(creation)
+    if wrong is None and "/" in creation.host:
+        if image.metadata_version < CIDR_HOSTS:
+            return Refusal(ErrorCode.UNSUPPORTED_VERSION, NO_NETWORKS_YET)
+        wrong = network_problem(creation.host)
+    return None if wrong is None else Refusal(ErrorCode.INVALID_REQUEST, wrong)
+
+
 def _problem(creation: AclCreation) -> str | None:
-    """The first thing that is wrong with a new entry."""
+    """The first thing that is wrong with a new entry, but for its host."""
     name = creation.resource_name
     checks = (
         (

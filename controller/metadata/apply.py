@@ -15,6 +15,7 @@ from controller.metadata.image_draft import ImageDraft
 from controller.metadata.topics_draft import UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
+from wire.foreign_records import ForeignRecord
 
 __all__ = ["UnreplayableRecord", "apply", "apply_with_delta"]
 
@@ -44,7 +45,14 @@ def apply_with_delta(
 
 
 def _has_transaction(image: MetadataImage, changes: tuple[Change, ...]) -> bool:
-    return image.transaction is not None or not _BOUNDARIES.isdisjoint(map(type, changes))
+    return image.transaction is not None or any(
+        type(_known(change)) in _BOUNDARIES for change in changes
+    )
+
+
+def _known(change: Change) -> Change | None:
+    """What this release knows of it: not all of one that a later release has written."""
+    return change.known if isinstance(change, ForeignRecord) else change
 
 
 def _drafted(image: MetadataImage, changes: tuple[Change, ...], at: OffsetAndEpoch) -> ImageDraft:
@@ -64,11 +72,14 @@ def _apply_transactions(
     published = MetadataDelta()
     draft = ImageDraft(image)
     for offset, change in offsets_of(changes, end_offset=at.offset):
-        match change:
+        known = _known(change)
+        if known is not change or type(known) not in _BOUNDARIES:
+            draft.replay(change, offset)
+        match known:
             case records.BeginTransactionRecord():
-                if image.transaction is not None:
+                if image.transaction is not None and not draft.lacks:
                     raise UnreplayableRecord("a transaction begins within another")
-                image, delta = _finished(draft, at)
+                image, delta = _ended(image, draft, at)
                 published = published.then(delta)
                 opened = image._replace(at=OffsetAndEpoch(offset, at.epoch))
                 image = image._replace(
@@ -76,11 +87,9 @@ def _apply_transactions(
                 )
                 draft = ImageDraft(image)
             case records.EndTransactionRecord() | records.AbortTransactionRecord():
-                image, delta = _close(image, draft, change, at)
+                image, delta = _close(image, draft, known, at)
                 published = published.then(delta)
                 draft = ImageDraft(image)
-            case _:
-                draft.replay(change, offset)
     image, delta = _finished(draft, at)
     if image.transaction is None:
         return image, published.then(delta)
@@ -89,12 +98,25 @@ def _apply_transactions(
 
 
 def _close(
-    image: MetadataImage, draft: ImageDraft, change: Change, at: OffsetAndEpoch
+    image: MetadataImage, draft: ImageDraft, boundary: Change, at: OffsetAndEpoch
 ) -> tuple[MetadataImage, MetadataDelta]:
     transaction = image.transaction
-    if transaction is None:
-        raise UnreplayableRecord(f"{type(change).__name__} without a transaction")
-    if isinstance(change, records.AbortTransactionRecord):
-        return transaction.before._replace(at=at), MetadataDelta()
+    if transaction is None and not draft.lacks:
+        raise UnreplayableRecord(f"{type(boundary).__name__} without a transaction")
+    if transaction is None or isinstance(boundary, records.EndTransactionRecord):
+        return _ended(image, draft, at)
+    before = transaction.before._replace(at=at, lacks=draft.lacks, lacks_acls=draft.lacks_acls)
+    return before, MetadataDelta()
+
+
+def _ended(
+    image: MetadataImage, draft: ImageDraft, at: OffsetAndEpoch
+) -> tuple[MetadataImage, MetadataDelta]:
+    """The image without an open transaction: what was in it counts.
+
+    Where something is lacking, that may be what ended it, or what began it.
+    """
     finished, delta = _finished(draft, at)
-    return finished._replace(transaction=None), transaction.delta.then(delta)
+    if image.transaction is not None:
+        delta = image.transaction.delta.then(delta)
+    return finished._replace(transaction=None), delta

@@ -65,8 +65,8 @@ def split_changes(changes: Sequence[Change], records_max: int) -> Iterator[tuple
 def decode_changes(batches: bytes) -> Iterator[CommittedBatch]:
     """Every batch of `batches` that holds metadata; control batches are left out.
 
-    Raises `Malformed` for bytes that are no metadata records, and of these `UnknownRecord` for
-    records of a later release.
+    Raises `Malformed` for bytes that are no metadata records. Records of a later release are
+    `ForeignRecord`s.
     """
     view = memoryview(batches)
     for position, header in headers(batches):

@@ -10,12 +10,18 @@ Source: Kafka's LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig, Clien
 GroupConfig.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum, IntEnum
 from typing import Any
 
+from controller.metadata.config_value import (
+    ConfigKey,
+    ConfigType,
+    Synonym,
+    Update,
+    description,
+    problem,
+)
+from controller.metadata.tls_keys import TLS_KEYS
 from wire.primitives import INT32_MAX, INT64_MAX
 
 __all__ = [
@@ -38,127 +44,6 @@ __all__ = [
 _DAY_MS = 24 * 3_600_000
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
-
-
-class ConfigType(IntEnum):
-    """As DescribeConfigs has them."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
-
-
-class Update(Enum):
-    """Where a broker's key can be changed while it runs."""
-
-    READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
-    CLUSTER_WIDE = "cluster-wide"  # as the default of all brokers, and for one
-
-
-@dataclass(frozen=True, slots=True)
-class Synonym:
-    """A broker's key whose value is the default of a topic's; `factor` makes milliseconds of it.
-
-    Of several synonyms, one has a default: the others are not set unless somebody sets them.
-    """
-
-    name: str
-    factor: int = 1
-    default: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigKey:
-    name: str
-    type: ConfigType
-    default: str | None
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()  # for LIST: of each element
-    pattern: str = ""  # of each element, as a regular expression
-    synonyms: tuple[Synonym, ...] = ()  # of a topic's key, the strongest first
-    update: Update = Update.CLUSTER_WIDE
-    is_listed: bool = True  # with its default, while nobody has set it
-
-
-def problem(key: ConfigKey, value: str) -> str | None:
-    """What is wrong with a value, as a sentence; None if nothing is."""
-    return _PROBLEMS.get(key.type, _text_problem)(key, value)
-
-
-def description(key: ConfigKey) -> str:
-    """What may be set, in words."""
-    words = [key.type.name.lower()]
-    if key.minimum is not None:
-        words.append(f"at least {key.minimum}")
-    if key.maximum is not None:
-        words.append(f"at most {key.maximum}")
-    if key.choices:
-        words.append(f"of {', '.join(key.choices)}")
-    return f"{', '.join(words)}; {key.update.value}"
-
-
-_BOTH = ("true", "false")
-_BITS_MAX = {ConfigType.SHORT: 2**15 - 1, ConfigType.INT: INT32_MAX, ConfigType.LONG: INT64_MAX}
-
-
-def _number_problem(key: ConfigKey, value: str) -> str | None:
-    number: float
-    try:
-        if "_" in value:
-            raise ValueError(value)  # a number to Python only
-        number = float(value) if key.type is ConfigType.DOUBLE else int(value)
-    except ValueError:
-        return _wrong(key, value, f"it must be a number of type {key.type.name}")
-    largest = _BITS_MAX.get(key.type)
-    if largest is not None and not -largest - 1 <= number <= largest:
-        return _wrong(key, value, f"it must fit into a number of type {key.type.name}")
-    if key.minimum is not None and not number >= key.minimum:
-        return _wrong(key, value, f"it must be at least {key.minimum}")
-    if key.maximum is not None and not number <= key.maximum:
-        return _wrong(key, value, f"it must be at most {key.maximum}")
-    return None
-
-
-def _boolean_problem(key: ConfigKey, value: str) -> str | None:
-    choices = key.choices or _BOTH
-    if value.strip().lower() not in choices:
-        return _wrong(key, value, f"write {' or '.join(choices)}")
-    return None
-
-
-def _list_problem(key: ConfigKey, value: str) -> str | None:
-    items = value.split(",") if value.strip() else []
-    for item in map(str.strip, items):
-        if key.choices and item not in key.choices:
-            return _wrong(key, value, f"each element is one of {', '.join(key.choices)}")
-        if key.pattern and re.fullmatch(key.pattern, item) is None:
-            return _wrong(key, value, f"each element has the form {key.pattern}")
-    return None
-
-
-def _text_problem(key: ConfigKey, value: str) -> str | None:
-    if key.choices and value not in key.choices:
-        return _wrong(key, value, f"choose one of {', '.join(key.choices)}")
-    return None
-
-
-_PROBLEMS = {  # of a type; all others are texts
-    ConfigType.BOOLEAN: _boolean_problem,
-    ConfigType.LIST: _list_problem,
-    **dict.fromkeys((*_BITS_MAX, ConfigType.DOUBLE), _number_problem),
-}
-
-
-def _wrong(key: ConfigKey, value: str, advice: str) -> str:
-    return f"Invalid value {value} for configuration {key.name}: {advice}."
 
 
 # --- topics ---------------------------------------------------------------------------------
@@ -186,6 +71,7 @@ def _topic_key(
 
 
 _BOOLEAN, _STRING, _LIST = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST
+_PASSWORD = ConfigType.PASSWORD
 _INT, _LONG, _DOUBLE = ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE
 _SHORT = ConfigType.SHORT
 _MATCHES = (
@@ -284,7 +170,6 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _TOPIC_KEYS}
 # Checked, kept and shown as in Kafka, and obeyed by nothing here: docs/compatibility.md says why.
 WITHOUT_EFFECT = frozenset(
     {
-        "delete.retention.ms",
         "file.delete.delay.ms",
         "flush.messages",
         "flush.ms",
@@ -292,9 +177,6 @@ WITHOUT_EFFECT = frozenset(
         "leader.replication.throttled.replicas",
         "local.retention.bytes",
         "local.retention.ms",
-        "max.compaction.lag.ms",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
         "preallocate",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
@@ -346,7 +228,13 @@ def _broker_key(
 
 _FIXED, _ONE, _ALL = Update.READ_ONLY, Update.PER_BROKER, Update.CLUSTER_WIDE
 
+# Of TLS and of connections: a node reads these when it starts, and again when they change.
+_SECURITY_KEYS = tuple(
+    _broker_key(name, ConfigType[kind], default, Update(update), 0 if kind == "INT" else None)
+    for name, kind, default, update in TLS_KEYS
+)
 _BROKER_KEYS = (
+    *_SECURITY_KEYS,
     _broker_key("advertised.listeners", _LIST, None, _FIXED),
     _broker_key("authorizer.class.name", _STRING, "", _FIXED),
     _broker_key("auto.create.topics.enable", _BOOLEAN, "true", _FIXED),
@@ -356,6 +244,8 @@ _BROKER_KEYS = (
     _broker_key("broker.id", _INT, -1, _FIXED),
     _broker_key("broker.rack", _STRING, None, _FIXED),
     _broker_key("broker.session.timeout.ms", _INT, 9000, _FIXED, 1),
+    _broker_key("connection.failed.authentication.delay.ms", _INT, 100, _FIXED, 0),
+    _broker_key("connections.max.reauth.ms", _LONG, 0, _FIXED),
     _broker_key("controlled.shutdown.enable", _BOOLEAN, "true", _FIXED),
     _broker_key("controller.listener.names", _LIST, None, _FIXED),
     _broker_key("controller.quorum.auto.join.enable", _BOOLEAN, "false", _FIXED),
@@ -366,10 +256,25 @@ _BROKER_KEYS = (
     _broker_key("controller.quorum.request.timeout.ms", _INT, 2000, _FIXED, 1),
     _broker_key("controller.quorum.retry.backoff.ms", _INT, 20, _FIXED, 1),
     _broker_key("controller.quorum.voters", _LIST, "", _FIXED),
+    _broker_key("controller.quota.window.num", _INT, 11, _FIXED, 1),
+    _broker_key("controller.quota.window.size.seconds", _INT, 1, _FIXED, 1),
     _broker_key("controller.socket.timeout.ms", _INT, 30_000, _FIXED, 1),
     _broker_key("default.replication.factor", _INT, 1, _FIXED, 1),
     _broker_key("delete.topic.enable", _BOOLEAN, "true", _FIXED),
+    _broker_key("early.start.listeners", _LIST, None, _FIXED),
     _broker_key("fetch.max.bytes", _INT, 55 << 20, _FIXED, 1024),
+    _broker_key("group.consumer.assignment.interval.ms", _INT, 1000, _ALL, 0),
+    _broker_key("group.consumer.assignors", _LIST, "uniform,range", _FIXED),
+    _broker_key("group.consumer.heartbeat.interval.ms", _INT, 5000, _FIXED, 1),
+    _broker_key("group.consumer.max.assignment.interval.ms", _INT, 15_000, _FIXED, 0),
+    _broker_key("group.consumer.max.heartbeat.interval.ms", _INT, 15_000, _FIXED, 1),
+    _broker_key("group.consumer.max.session.timeout.ms", _INT, _MINUTE_MS, _FIXED, 1),
+    _broker_key("group.consumer.max.size", _INT, INT32_MAX, _FIXED, 1),
+    _broker_key("group.consumer.migration.policy", _STRING, "bidirectional", _FIXED),
+    _broker_key("group.consumer.min.assignment.interval.ms", _INT, 0, _FIXED, 0),
+    _broker_key("group.consumer.min.heartbeat.interval.ms", _INT, 5000, _FIXED, 1),
+    _broker_key("group.consumer.min.session.timeout.ms", _INT, 45_000, _FIXED, 1),
+    _broker_key("group.consumer.session.timeout.ms", _INT, 45_000, _FIXED, 1),
     _broker_key("group.initial.rebalance.delay.ms", _INT, 3000, _FIXED, 0),
     _broker_key("group.max.session.timeout.ms", _INT, 30 * _MINUTE_MS, _FIXED, 0),
     _broker_key("group.max.size", _INT, INT32_MAX, _FIXED, 1),
@@ -380,14 +285,15 @@ _BROKER_KEYS = (
     _broker_key("listener.security.protocol.map", _STRING, None, _ONE),
     _broker_key("listeners", _LIST, "PLAINTEXT://:9092", _ONE),
     _broker_key("log.cleaner.backoff.ms", _LONG, 15_000, _ALL, 0),
+    _broker_key("log.cleaner.dedupe.buffer.size", _LONG, 128 << 20, _ALL),
+    _broker_key("log.cleaner.enable", _BOOLEAN, "true", _FIXED),
+    _broker_key("log.cleaner.io.max.bytes.per.second", _DOUBLE, "1.7976931348623157E308", _ALL),
     _broker_key("log.cleaner.threads", _INT, 1, _ALL, 0),
     _broker_key("log.dir", _LIST, "/tmp/kafka-logs", _FIXED),  # noqa: S108  # Kafka's default
     _broker_key("log.dir.failure.timeout.ms", _LONG, 30_000, _FIXED, 1),
     _broker_key("log.dirs", _LIST, None, _FIXED),
     _broker_key("log.retention.check.interval.ms", _LONG, 5 * _MINUTE_MS, _FIXED, 1),
     _broker_key("max.connection.creation.rate", _INT, INT32_MAX, _ALL, 0),
-    _broker_key("max.connections", _INT, INT32_MAX, _ALL, 0),
-    _broker_key("max.connections.per.ip", _INT, INT32_MAX, _ALL, 0),
     _broker_key("max.incremental.fetch.session.cache.slots", _INT, 1000, _FIXED, 0),
     _broker_key("metadata.log.dir", _STRING, None, _FIXED),
     _broker_key("metadata.log.max.record.bytes.between.snapshots", _LONG, 20 << 20, _FIXED, 1),
@@ -412,6 +318,8 @@ _BROKER_KEYS = (
     _broker_key("offsets.topic.segment.bytes", _INT, 100 << 20, _FIXED, 1),
     _broker_key("process.roles", _LIST, None, _FIXED),
     _broker_key("producer.id.expiration.ms", _INT, _DAY_MS, _ALL, 1),
+    _broker_key("quota.window.num", _INT, 11, _FIXED, 1),
+    _broker_key("quota.window.size.seconds", _INT, 1, _FIXED, 1),
     _broker_key("replica.fetch.backoff.ms", _INT, 1000, _FIXED, 0),
     _broker_key("replica.fetch.max.bytes", _INT, 1 << 20, _FIXED, 1),
     _broker_key("replica.fetch.min.bytes", _INT, 1, _FIXED, 0),
@@ -419,7 +327,34 @@ _BROKER_KEYS = (
     _broker_key("replica.fetch.wait.max.ms", _INT, 500, _FIXED, 0),
     _broker_key("replica.high.watermark.checkpoint.interval.ms", _LONG, 5000, _FIXED, 1),
     _broker_key("replica.lag.time.max.ms", _LONG, 30_000, _FIXED, 1),
+    _broker_key("sasl.enabled.mechanisms", _LIST, "GSSAPI", _ONE),
+    _broker_key("sasl.jaas.config", _PASSWORD, None, _ONE),
+    _broker_key("sasl.mechanism.controller.protocol", _STRING, "GSSAPI", _FIXED),
+    _broker_key("sasl.mechanism.inter.broker.protocol", _STRING, "GSSAPI", _ONE),
+    _broker_key("sasl.oauthbearer.clock.skew.seconds", _INT, 30, _FIXED),
+    _broker_key("sasl.oauthbearer.expected.audience", _LIST, "", _FIXED),
+    _broker_key("sasl.oauthbearer.expected.issuer", _STRING, None, _FIXED),
+    _broker_key("sasl.oauthbearer.jwks.endpoint.refresh.ms", _LONG, _HOUR_MS, _FIXED),
+    _broker_key("sasl.oauthbearer.jwks.endpoint.url", _STRING, None, _FIXED),
+    _broker_key("sasl.oauthbearer.scope.claim.name", _STRING, "scope", _FIXED),
+    _broker_key("sasl.oauthbearer.sub.claim.name", _STRING, "sub", _FIXED),
+    _broker_key("sasl.oauthbearer.token.endpoint.url", _STRING, None, _FIXED),
+    _broker_key("sasl.server.max.receive.size", _INT, 512 << 10, _FIXED),
+    _broker_key("security.inter.broker.protocol", _STRING, "PLAINTEXT", _FIXED),
     _broker_key("socket.request.max.bytes", _INT, 100 << 20, _FIXED, 1),
+    _broker_key(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms", _INT, 10_000, _FIXED, 1
+    ),
+    _broker_key("transaction.max.timeout.ms", _INT, 15 * _MINUTE_MS, _FIXED, 1),
+    _broker_key("transaction.partition.verification.enable", _BOOLEAN, "true", _ALL),
+    _broker_key(
+        "transaction.remove.expired.transaction.cleanup.interval.ms", _INT, _HOUR_MS, _FIXED, 1
+    ),
+    _broker_key("transaction.state.log.min.isr", _INT, 2, _FIXED, 1),
+    _broker_key("transaction.state.log.num.partitions", _INT, 50, _FIXED, 1),
+    _broker_key("transaction.state.log.replication.factor", _SHORT, 3, _FIXED, 1),
+    _broker_key("transaction.state.log.segment.bytes", _INT, 100 << 20, _FIXED, 1),
+    _broker_key("transactional.id.expiration.ms", _INT, 7 * _DAY_MS, _FIXED, 1),
 )
 # Set by reassignments while they go on: how fast replicas may be copied.
 _THROTTLES = tuple(
@@ -431,7 +366,9 @@ _THROTTLES = tuple(
     )
 )
 # A node reads these when it starts.
-NODE_KEYS = tuple(key for key in _BROKER_KEYS if key.update is Update.READ_ONLY)
+NODE_KEYS = tuple(
+    key for key in _BROKER_KEYS if key.update is Update.READ_ONLY or key in _SECURITY_KEYS
+)
 BROKER_KEYS: Mapping[str, ConfigKey] = {
     key.name: key for key in (*_broker_synonyms(), *_BROKER_KEYS, *_THROTTLES)
 }
@@ -478,6 +415,7 @@ def _group_key(name: str, default: int, minimum: int, maximum: int) -> ConfigKey
 
 
 _GROUP_KEYS = (
+    _group_key("consumer.assignment.interval.ms", 1000, 0, 15_000),
     _group_key("consumer.heartbeat.interval.ms", 5000, 5000, 15_000),
     _group_key("consumer.session.timeout.ms", 45_000, 45_000, 60_000),
 )

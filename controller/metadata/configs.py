@@ -17,6 +17,7 @@ from uuid import UUID
 from controller.metadata import config_keys
 from controller.metadata.delta import ConfigResource
 from controller.metadata.image import CLUSTER_DEFAULT, MetadataImage, ResourceType
+from controller.metadata.tls_keys import STORE_KEYS
 from wire.errors import ErrorCode
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ConfigSource",
     "ConfigValue",
     "Refusal",
+    "broker_key",
     "broker_levels",
     "broker_value",
     "check_config",
@@ -143,6 +145,13 @@ def broker_value(
     return next((level.value for level in levels), config_keys.BROKER_KEYS[key].default)
 
 
+def broker_key(name: str) -> config_keys.ConfigKey | None:
+    """The key that `name` is, or is for one listener: `listener.name.{listener}.{key}`."""
+    if name.startswith("listener.name."):
+        name = name.split(".", 3)[-1]
+    return config_keys.BROKER_KEYS.get(name)
+
+
 def min_insync_replicas(
     image: MetadataImage, topic: str, static: Mapping[str, str] = NO_STATIC
 ) -> int:
@@ -250,6 +259,12 @@ def _check_broker(
         key = config_keys.BROKER_KEYS.get(name)
         if key is None:
             continue
+        if name in STORE_KEYS:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"{name} cannot be changed for all listeners while the broker runs: set "
+                f"listener.name.{{listener}}.{name}, with the listener's name in small letters.",
+            )
         if key.update is config_keys.Update.READ_ONLY:
             return Refusal(
                 ErrorCode.INVALID_REQUEST,
@@ -261,7 +276,7 @@ def _check_broker(
                 f"{name} cannot be a default of all brokers: set it for each broker by its id.",
             )
     for name, value in values.items():
-        key = config_keys.BROKER_KEYS.get(name)
+        key = broker_key(name)
         wrong = None if key is None else config_keys.problem(key, value)
         if wrong is not None:
             return Refusal(ErrorCode.INVALID_REQUEST, wrong)

@@ -189,7 +189,7 @@ def _broker(levels: _Levels, name: str) -> _Described:
     cluster = image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
     listed = (key.name for key in config_keys.BROKER_KEYS.values() if key.is_listed)
     for key_name in sorted({*own, *cluster, *levels.static, *listed}):
-        key = config_keys.BROKER_KEYS.get(key_name)
+        key = configs.broker_key(key_name)
         synonyms = levels.synonyms(key_name)
         value = synonyms[0].value if synonyms else None
         read_only = key is None or key.update is config_keys.Update.READ_ONLY
@@ -201,7 +201,7 @@ def _default_of_brokers(levels: _Levels) -> _Described:
     cluster = levels.image.config(ResourceType.BROKER, CLUSTER_DEFAULT)
     for name in sorted(cluster):
         found = ConfigValue(name, cluster[name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        yield _result(name, cluster[name], [found], config_keys.BROKER_KEYS.get(name))
+        yield _result(name, cluster[name], [found], configs.broker_key(name))
 
 
 # --- one value ----------------------------------------------------------------------------------
@@ -221,16 +221,25 @@ def _result(
     is_sensitive = kind in (_UNKNOWN_TYPE, config_keys.ConfigType.PASSWORD)
     return messages.DescribeConfigsResourceResult(
         name=name,
-        value=None if is_sensitive else value,
+        value=None if is_sensitive else _shown(value, kind),
         read_only=read_only,
         config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=is_sensitive,
         synonyms=tuple(
             messages.DescribeConfigsSynonym(
-                name=level.name, value=None if is_sensitive else level.value, source=level.source
+                name=level.name,
+                value=None if is_sensitive else _shown(level.value, kind),
+                source=level.source,
             )
             for level in synonyms
         ),
         config_type=kind,
         documentation=None if key is None else config_keys.description(key),
     )
+
+
+def _shown(value: str | None, kind: int) -> str | None:
+    """A list shows once what it names twice (KIP-1161; ConfigDef.parseValue)."""
+    if value is None or kind != config_keys.ConfigType.LIST:
+        return value
+    return ",".join(dict.fromkeys(each.strip() for each in value.split(",")))

@@ -72,6 +72,12 @@ class BrokerImage:
         """May it lead, be in an ISR, and get new replicas?"""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def takes_replicas(self) -> bool:
+        """Has it a directory that is not cordoned? (KIP-1066)"""
+        cordoned = self.cordoned_log_dirs or ()
+        return not self.log_dirs or not set(self.log_dirs) <= set(cordoned)
+
     def has_online(self, directory: UUID) -> bool:
         """Is this directory usable there? A broker that never named its directories is taken to
         have it."""
@@ -122,6 +128,18 @@ class MetadataImage(NamedTuple):
     )
     delegation_tokens: Mapping[str, records.DelegationTokenRecord] = _NOTHING
     transaction: OpenTransaction | None = None
+    lacks: str = ""  # the first thing in the log that this release does not know
+    lacks_acls: bool = False  # may an ACL, or the removal of one, be among what it lacks?
+
+    @property
+    def beyond_us(self) -> str:
+        """Why nothing may be decided on it, and no snapshot made of it; empty if it is whole.
+
+        It may be followed all the same: the log keeps what the image lacks.
+        """
+        if not self.lacks and self.metadata_version > levels.NEWEST:
+            return f"metadata.version {self.metadata_version}: known are up to {levels.NEWEST}"
+        return self.lacks
 
     @property
     def stable(self) -> "MetadataImage":

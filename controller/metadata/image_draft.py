@@ -4,12 +4,13 @@ An `ImageDraft` drafts the sections of an image that records touch, and shares t
 say what is, not what should be: nothing is decided here, and a record that cannot follow from the
 image (a change of an unknown partition) is a broken log, not a request to refuse.
 
-Credentials, ACLs, quotas and delegation tokens are kept and shown; nothing enforces them.
+Credentials, ACLs and delegation tokens are kept and shown; nothing enforces them.
 
 Source: KIP-631 and its successors; what Kafka's image does with each record.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -28,7 +29,8 @@ from controller.metadata.image import (
 from controller.metadata.topics_draft import TopicsDraft, UnreplayableRecord
 from quorum.core.types import OffsetAndEpoch
 from wire import metadata_records as records
-from wire.partition_columns import NewPartitions, PartitionChanges
+from wire.foreign_records import ForeignRecord
+from wire.partition_columns import NewPartitions, PartitionBlock, PartitionChanges
 
 __all__ = ["ImageDraft"]
 
@@ -65,6 +67,8 @@ class ImageDraft:
         self.before = before
         self.mappings: dict[str, MappingDraft[Any, Any]] = {}  # by the name of the section
         self.next_producer_id = before.next_producer_id
+        self.lacks = before.lacks
+        self.lacks_acls = before.lacks_acls
         self._topics: TopicsDraft | None = None
 
     @property
@@ -78,7 +82,13 @@ class ImageDraft:
         after: dict[str, Any] = {name: draft.now for name, draft in self.mappings.items()}
         if self._topics is not None:
             after["topics"], after["partitions"] = self._topics.finish()
-        return self.before._replace(at=at, next_producer_id=self.next_producer_id, **after)
+        return self.before._replace(
+            at=at,
+            next_producer_id=self.next_producer_id,
+            lacks=self.lacks,
+            lacks_acls=self.lacks_acls,
+            **after,
+        )
 
     def delta(self) -> MetadataDelta:
         changed: dict[str, Any] = {} if self._topics is None else self._topics.changed()
@@ -93,10 +103,29 @@ class ImageDraft:
             self.brokers.put(broker.id, replace(broker, registered_at_offset=offset))
 
     def replay(self, change: Change, offset: int) -> None:
-        """Apply one change, the (first) record of which lies at `offset`."""
+        """Apply one change, the (first) record of which lies at `offset`.
+
+        Where something is lacking, so is what rests on it.
+        """
         replay = _REPLAY.get(type(change))
-        if replay is not None:
+        if replay is None:
+            return
+        if not self.lacks:
             replay(self, change, offset)
+            return
+        for record in change.records() if isinstance(change, PartitionBlock) else (change,):
+            with suppress(UnreplayableRecord):
+                _REPLAY[type(record)](self, record, offset)
+
+
+_MAY_BE_ACLS = (None, records.AccessControlEntryRecord, records.RemoveAccessControlEntryRecord)
+
+
+def _lack(draft: ImageDraft, record: ForeignRecord, offset: int) -> None:
+    if record.known is not None:
+        draft.replay(record.known, offset)
+    draft.lacks = draft.lacks or f"at offset {offset}, {record.reason}"
+    draft.lacks_acls = draft.lacks_acls or record.kind in _MAY_BE_ACLS
 
 
 def _remove_topic(draft: ImageDraft, record: records.RemoveTopicRecord, _: int) -> None:
@@ -178,6 +207,14 @@ def _register_controller(
     )
 
 
+def _unregister_controller(
+    draft: ImageDraft, record: records.UnregisterControllerRecord, _: int
+) -> None:
+    if record.controller_id not in draft.controllers.now:
+        raise UnreplayableRecord(f"no such controller: {record}")
+    draft.controllers.remove(record.controller_id)
+
+
 # --- configs, features, quotas ------------------------------------------------------------------
 
 
@@ -220,6 +257,7 @@ def _set_producer_ids(draft: ImageDraft, record: records.ProducerIdsRecord, _: i
 
 
 _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
+    ForeignRecord: _lack,
     records.TopicRecord: lambda draft, record, _: draft.topics.create(record),
     records.RemoveTopicRecord: _remove_topic,
     records.PartitionRecord: lambda draft, record, _: draft.topics.put_partition(record),
@@ -233,6 +271,7 @@ _REPLAY: Mapping[type, Callable[[ImageDraft, Any, int], None]] = {
     records.FenceBrokerRecord: _fence,
     records.UnfenceBrokerRecord: _fence,
     records.RegisterControllerRecord: _register_controller,
+    records.UnregisterControllerRecord: _unregister_controller,
     records.ConfigRecord: _set_config,
     records.FeatureLevelRecord: _set_feature,
     records.ProducerIdsRecord: _set_producer_ids,

@@ -3,9 +3,10 @@
 Each partition takes its replicas from successive racks and, inside a rack, from successive
 brokers; the next partition begins one rack and one broker further on. Fenced brokers are used only
 where a rack has no other left, and never for the first replica. Brokers in controlled shutdown
-get nothing. A broker without a rack is in the rack of those without one.
+get nothing, nor do those whose directories are all cordoned. A broker without a rack is in the rack
+of those without one.
 
-Source: Kafka's StripedReplicaPlacer; KIP-631.
+Source: Kafka's StripedReplicaPlacer; KIP-631, KIP-1066.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,9 @@ class NoPlacement(Exception):
 def usable_brokers(image: MetadataImage) -> tuple[BrokerImage, ...]:
     """Brokers that may get replicas, in order of id; fenced ones among them."""
     return tuple(
-        broker for _, broker in sorted(image.brokers.items()) if not broker.in_controlled_shutdown
+        broker
+        for _, broker in sorted(image.brokers.items())
+        if not broker.in_controlled_shutdown and broker.takes_replicas
     )
 
 

@@ -1,8 +1,8 @@
-"""Access control: ACLs and SCRAM credentials, which are kept and shown but not enforced.
+"""Access control as the metadata keeps and shows it: ACLs and SCRAM credentials.
 
-An ACL allows or denies nothing yet, and no listener asks for credentials. Every client may
-therefore do whatever the kind of resource has; describing APIs answer so with a bit field, in which
-bit n stands for the operation of code n.
+What an ACL allows, `controller.authorization` decides. Where nobody does, every client may do
+whatever the kind of resource has; describing APIs answer so with a bit field, in which bit n stands
+for the operation of code n.
 
 Source: KIP-11, KIP-290 (prefixed patterns), Kafka's ResourcePatternFilter and AclApis; KIP-430,
 Kafka's AclEntry.supportedOperations; RFC 5802, KIP-554, KIP-900, Kafka's ScramImage.
@@ -18,7 +18,7 @@ from controller.metadata.configs import NO_ERROR, Refusal
 from controller.metadata.image import MetadataImage
 from wire.errors import ErrorCode
 from wire.messages import acls as messages
-from wire.messages.scram import (
+from wire.messages.scram_users import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -36,7 +36,9 @@ __all__ = [
     "PERMISSIONS",
     "RESOURCE_TYPES",
     "SECURITY_DISABLED",
+    "WILDCARD",
     "Mechanism",
+    "Operation",
     "Pattern",
     "acls_found",
     "describe_acls",
@@ -48,9 +50,10 @@ __all__ = [
 ]
 
 
-class _Operation(IntEnum):
+class Operation(IntEnum):
     """Codes of Kafka's AclOperation."""
 
+    ALL = 2
     READ = 3
     WRITE = 4
     CREATE = 5
@@ -63,11 +66,11 @@ class _Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
-def _bits(*operations: _Operation) -> int:
+def _bits(*operations: Operation) -> int:
     return sum(1 << operation for operation in operations)
 
 
-_O = _Operation
+_O = Operation
 _CONFIGS = (_O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS)
 ON_TOPIC = _bits(_O.READ, _O.WRITE, _O.CREATE, _O.DELETE, _O.ALTER, _O.DESCRIBE, *_CONFIGS)
 ON_CLUSTER = _bits(
@@ -81,7 +84,7 @@ ANY = 1  # of every code below
 RESOURCE_TYPES = range(2, 8)  # topic to user
 OPERATIONS = range(2, 16)  # all to two-phase commit
 PERMISSIONS = range(2, 4)  # deny, allow
-_WILDCARD = "*"
+WILDCARD = "*"  # as the name of a resource or of a user, and as a host: any
 
 
 class Pattern(IntEnum):
@@ -132,7 +135,7 @@ def _matches_pattern(name: str | None, pattern: int, acl: AccessControlEntryReco
         return False
     if acl.pattern_type == Pattern.PREFIXED:
         return name.startswith(acl.resource_name)
-    return acl.resource_name == _WILDCARD
+    return acl.resource_name == WILDCARD
 
 
 def describe_acls(

@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from controller.metadata.partitions import NO_ROWS, Rows
 
-__all__ = ["NO_ROW", "RowIndex", "TopicImage", "Topics", "order_by_topic", "topic_name_problem"]
+__all__ = [
+    "INTERNAL_TOPICS",
+    "NO_ROW",
+    "RowIndex",
+    "TopicImage",
+    "Topics",
+    "order_by_topic",
+    "topic_name_problem",
+]
 
 NO_ROW = -1
 
@@ -141,6 +149,9 @@ class Topics:
                 found[place] = row
         return found
 
+
+# Coordinators keep their state there: no client writes into these, nor deletes from them.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _LENGTH_MAX = 249  # with "-" and a partition number it must still be a file name
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

@@ -65,8 +65,6 @@ class IsrChanges:
 
     def _refusal_of_all(self, body: AlterIsrRequest) -> ErrorCode:
         context = self._context
-        if not context.config.authorizer.allows_cluster_action():
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         asker = context.live.get(body.broker_id)
         if asker is None or asker.generation != body.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH

@@ -79,6 +79,7 @@ LOOKED_AT: Mapping[str, frozenset[str]] = {
     "kafka": _OF_LOGS | {"commit", "committed", "committed-stale"},
     "log": _OF_LOGS,
     "observe": frozenset({OBSERVE}),
+    "transactions": _OF_LOGS,
 }
 
 Judge = Callable[[Sequence[Operation], Header, Budget | None], Verdict]
@@ -193,6 +194,7 @@ JUDGED: Mapping[str, Judge] = {
     "rw-register": lambda paired, header, _: check_rw_registers(paired, header.options),
     "set": lambda paired, _, budget: check_set(paired, budget),
     "total-queue": lambda paired, *_: check_total_queue(paired),
+    "transactions": _judge_clients,
 }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "NEVER",
     "NO_LINE",
     "OBSERVE",
+    "AsWritten",
     "Operation",
     "exact",
     "lines_of",
@@ -127,7 +128,7 @@ def pair_of(value: Value) -> tuple[Value, Value]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class AsWritten:
     """Something that equals numbers of other kinds, as it is written."""
 
     text: str
@@ -140,7 +141,7 @@ def exact(value: Value) -> Hashable:
     """Hashable, and equal where the value is the same. Raises TypeError: a mapping cannot be."""
     match value:
         case bool() | float():
-            return _Told(repr(value))
+            return AsWritten(repr(value))
         case list() | tuple():
             return tuple(map(exact, value))
         case _:

@@ -21,7 +21,7 @@ take turns with ever more configurations, until one of them decides, or nothing 
 """
 
 from bisect import insort
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
@@ -33,9 +33,10 @@ from jepsen_like.checkers.search_frontier import events_of
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Kind
 
-__all__ = ["register_frontier"]
+__all__ = ["Reached", "register_continued", "register_frontier"]
 
 _NARROW = 8  # configurations with one value, at first
+_ANY_WIDTH = 1 << 60  # nothing is left out
 _COMPARED_MAX = 2_000  # configurations with one value: to compare more takes longer than a turn
 
 
@@ -48,6 +49,14 @@ class _Config(NamedTuple):
 
     def without(self, bit: int) -> "_Config":
         return _Config(self.value, self.taken & ~bit, self.covered & ~bit)
+
+
+class Reached(NamedTuple):
+    """Values that may be there once all has returned, each with the calls of the unknown
+    operations that led to it; none: `blocked` has no place in any order."""
+
+    states: frozenset[tuple[Hashable, frozenset[int]]]
+    blocked: Operation | None
 
 
 class _Cost(NamedTuple):
@@ -70,6 +79,7 @@ class _Register:
     alike: dict[tuple[str, Any], list[tuple[int, int]]] = field(default_factory=dict)
     writes: int = 0  # bits of open ones that will return
     writes_of: dict[Hashable, int] = field(default_factory=dict)
+    unknown: dict[int, int] = field(default_factory=dict)  # calls of those that never return
     must: int = 0  # bits of open compare-and-sets that will return
     right_at: dict[Hashable, int] = field(default_factory=dict)  # reads, by values
     configs: list[_Config] = field(default_factory=lambda: [_Config(None, 0, 0)])
@@ -107,6 +117,7 @@ class _Register:
             return
         insort(self.alike.setdefault(_asked(operation), []), (operation.ret, bit))
         if operation.ret == NEVER:
+            self.unknown[bit] = operation.call
             return
         if operation.f == "cas":
             self.must |= bit
@@ -257,3 +268,20 @@ def register_frontier(operations: Sequence[Operation]) -> Search:
             if answer.outcome is proves or not register.is_narrowed:
                 return answer
     raise AssertionError("no end")
+
+
+def register_continued(
+    operations: Sequence[Operation], values: Iterable[Hashable]
+) -> Generator[int, None, Reached]:
+    """All states in which a register may be after these operations, if it held one of the values.
+
+    All that can follow from any state follows from one of those that are told: an unknown operation
+    is used up only where another one needed it, since it may as well take effect later.
+    """
+    register = _Register(_ANY_WIDTH, joins=False, configs=[_Config(each, 0, 0) for each in values])
+    answer = yield from register.run(operations)
+    used = {
+        each: frozenset(call for bit, call in register.unknown.items() if each.taken & bit)
+        for each in register.configs
+    }
+    return Reached(frozenset((each.value, of) for each, of in used.items()), answer.blocked)

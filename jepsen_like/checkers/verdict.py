@@ -24,6 +24,7 @@ from jepsen_like.checkers.pairing import Column
 from jepsen_like.histories.history import MalformedHistory, Value
 
 __all__ = [
+    "SHOWN",
     "Finding",
     "Outcome",
     "Told",

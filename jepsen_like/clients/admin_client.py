@@ -16,7 +16,7 @@ from typing import Any
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from jepsen_like.clients.steps import Ask, Step, Steps
-from jepsen_like.histories.history import Kind
+from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.workloads.metadata_workloads import CONFIG, PREFIX
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
 from quorum.node.register import RegisterRequest, RegisterResponse
@@ -35,6 +35,11 @@ from wire.messages.metadata import (
     DescribeClusterResponse,
     MetadataRequest,
     MetadataResponse,
+)
+from wire.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
 )
 from wire.messages.topics import (
     CreatableTopic,
@@ -55,9 +60,11 @@ __all__ = [
     "deletion",
     "elements_in",
     "kind_of",
+    "reassignment",
     "register_in",
     "register_query",
     "register_write",
+    "setting",
 ]
 
 _TOPIC = 2  # the type of a resource
@@ -83,10 +90,25 @@ def deletion(name: str, timeout_ms: int) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=timeout_ms)
 
 
-def register_write(topic: str, value: int) -> IncrementalAlterConfigsRequest:
-    config = AlterableConfig(name=CONFIG, config_operation=_SET, value=str(value))
+def setting(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    config = AlterableConfig(name=name, config_operation=_SET, value=value)
     resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=(config,))
     return IncrementalAlterConfigsRequest(resources=(resource,))
+
+
+def register_write(topic: str, value: int) -> IncrementalAlterConfigsRequest:
+    return setting(topic, CONFIG, str(value))
+
+
+def reassignment(
+    key: str, replicas: Sequence[int] | None, timeout_ms: int = 60_000
+) -> AlterPartitionReassignmentsRequest:
+    """The request to move one partition; without replicas, to cancel what is under way."""
+    topic, index = place_of(key)
+    wanted = None if replicas is None else tuple(replicas)
+    partition = ReassignablePartition(partition_index=index, replicas=wanted)
+    topics = (ReassignableTopic(name=topic, partitions=(partition,)),)
+    return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
 
 
 def register_query(topic: str) -> DescribeConfigsRequest:

@@ -8,10 +8,10 @@ error of the poll: what a consumer has read is never taken back.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from jepsen_like.clients.readable import READ_COMMITTED, readable
 from jepsen_like.clients.steps import Ask, Leaders, Place, Steps
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.workloads.workload import Done
-from wire.batch import headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
     FetchedPartition,
@@ -46,6 +46,7 @@ class Consumer:
     leaders: Leaders
     request_timeout_ms: int
     wait_ms: int  # of a fetch, for records to come
+    is_read_committed: bool = False
     _next: dict[str, int | None] = field(default_factory=dict)  # by key: None, where the log ends
     _epochs: dict[str, int] = field(default_factory=dict)  # of the last record read
 
@@ -120,7 +121,10 @@ class Consumer:
         if not ready:
             return
         body = FetchRequest(
-            max_wait_ms=self.wait_ms, min_bytes=1, topics=tuple(map(self._asked, ready))
+            max_wait_ms=self.wait_ms,
+            min_bytes=1,
+            isolation_level=READ_COMMITTED if self.is_read_committed else 0,
+            topics=tuple(map(self._asked, ready)),
         )
         told = yield Ask(node=leader, body=body, timeout_ms=self.request_timeout_ms + self.wait_ms)
         if not isinstance(told, FetchResponse) or told.error_code is not ErrorCode.NONE:
@@ -158,19 +162,16 @@ class Consumer:
             self._failed(place, f"the log parted at {data.diverging_epoch.end_offset}", poll)
             return
         poll.ends[place.key] = data.high_watermark
-        batches = data.records or b""
-        for position, header in headers(batches):
-            for record in records_of(batches[position : position + header.size_bytes]):
-                self._take_record(place.key, record.offset, record.value or b"-1", poll)
+        position = self._next[place.key]
+        assert position is not None, place.key
+        for header, records in readable(data):
+            for record in records:  # batches come whole: what lies before has been read
+                if record.offset >= position:
+                    found = poll.found.setdefault(place.key, [])
+                    found.append([record.offset, int(record.value or b"-1")])
+            position = max(position, header.next_offset)
             self._epochs[place.key] = header.leader_epoch
-
-    def _take_record(self, key: str, offset: int, value: bytes, poll: _Poll) -> None:
-        """Batches come whole: what lies before the position has been read."""
-        position = self._next[key]
-        assert position is not None, key
-        if offset >= position:
-            poll.found.setdefault(key, []).append([offset, int(value)])
-            self._next[key] = offset + 1
+        self._next[place.key] = position
 
     def _failed(self, place: Place, error: str, poll: _Poll) -> None:
         poll.errors.append(f"{place.key}: {error}")

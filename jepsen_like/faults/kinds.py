@@ -150,6 +150,11 @@ KINDS: Mapping[str, FaultKind] = {
         "what the quorum says",
         not_simulated="voters change in runs of the quorum alone, by an administrator",
     ),
+    "rotate-certificates": FaultKind(
+        _ONE_NODE,
+        "another serial number is shown, and connections of before live on",
+        not_simulated="the simulator speaks in the clear",
+    ),
     "rolling-restart": _away((Role.BROKERS,), "another process runs", (9_000, 14_000)),
 }
 

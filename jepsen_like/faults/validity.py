@@ -16,13 +16,7 @@ from jepsen_like.faults.fault import Proof, Role, Scheduled
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 
-__all__ = [
-    "FaultOutcome",
-    "Figures",
-    "fault_outcome_as_json",
-    "operations_during",
-    "why_void",
-]
+__all__ = ["FaultOutcome", "Figures", "fault_outcome_as_json", "operations_during", "why_void"]
 
 FLOOR = 0.25
 _FAULT_EVERY_SECONDS = 10

@@ -13,7 +13,7 @@ from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 
 __all__ = ["described", "exhibit_page", "item_page", "run_page", "summary"]
 
-_WIDTH = 100
+_WIDTH = 80  # of a terminal
 _STEPS_SHOWN = 60
 _FINDINGS_SHOWN = 3
 

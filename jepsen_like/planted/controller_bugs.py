@@ -59,7 +59,7 @@ def takes_in_other_lives(image: MetadataImage, members: tuple[BrokerState, ...])
 # counts on them: no record is lost.
 
 
-@plant_in("controller", alter_partition, "refusal", seeds_max=80, found_at=29)
+@plant_in("controller", alter_partition, "refusal", seeds_max=80, found_at=30)
 def takes_alterations_one_epoch_old(
     image: MetadataImage, state: PartitionState, asked: IsrPartition, *, broker_id: int
 ) -> ErrorCode:

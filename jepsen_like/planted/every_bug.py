@@ -22,6 +22,9 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
 - `appends_over_what_may_come_back`: a quorum's batches seldom have one size; found by storage
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
+- those of compaction, which the simulator does not have: in tests/quorum/storage/test_compaction.py
+- `lets_fenced_producers_write`: who was fenced cannot verify, either
+- `keeps_guards_over_markers`, `takes_late_markers`: tests/broker/test_transactional_requests.py
 - `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
 - `halves_the_backoff`: a pause may be short (L-BO); found by tests/sim/test_exact_boundaries.py
 """
@@ -32,15 +35,13 @@ from contextlib import ExitStack, contextmanager
 from jepsen_like.planted import (  # noqa: F401 (each enters its bugs)
     checker_bugs,
     controller_bugs,
-    directory_bugs,
     file_bugs,
     group_bugs,
     log_bugs,
     partition_bugs,
-    partition_file_bugs,
-    read_bugs,
     setting_bugs,
     snapshot_bugs,
+    transaction_bugs,
     turn_bugs,
     vote_bugs,
     voter_bugs,
@@ -55,6 +56,7 @@ __all__ = [
     "EVERY_PLANT",
     "PLANTS",
     "SURVIVORS",
+    "in_words",
     "planted",
 ]
 
@@ -65,14 +67,32 @@ def _bugs_of(*groups: str) -> Plants:
 
 _QUORUM = _bugs_of("vote", "log", "snapshot", "voter", "file", "turn", "read")
 _CLUSTER = _bugs_of(
-    "controller", "partition", "setting", "group", "directory", "partition_file", "cluster_turn"
+    "controller",
+    "partition",
+    "setting",
+    "group",
+    "directory",
+    "partition_file",
+    "transaction",
+    "cluster_turn",
 )
 PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_max}
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors", "group_survivors")
+CLUSTER_SURVIVORS = _bugs_of(
+    "partition_survivors", "partition_file_survivors", "group_survivors", "transaction_survivors"
+)
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **BUGS["checker"]}
+
+
+def in_words(names: str) -> str:
+    """What each of them breaks; `names` are joined by commas."""
+    known = ((name, EVERY_PLANT.get(name)) for name in names.split(","))
+    return "; ".join(
+        name if plant is None else f"{name}, which breaks the rule that {plant.breaks}"
+        for name, plant in known
+    )
 
 
 @contextmanager

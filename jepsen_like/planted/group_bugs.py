@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from broker.groups import offsets, rebalancing, syncing
+from broker.groups.contents import Contents
 from broker.groups.group import Group, Member, Outcome
-from broker.groups.loading import Contents
 from broker.groups.records import Change, GroupChange, GroupMetadata
 from jepsen_like.planted.planting import plant_in
 from wire.capabilities import Lacking
@@ -26,7 +26,7 @@ def accepts_commits_of_earlier_generations(
     return ErrorCode.NONE if error is ErrorCode.ILLEGAL_GENERATION else error
 
 
-@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=5)
+@plant_in("group", offsets, "check_commit", seeds_max=20, found_at=0)
 def accepts_commits_of_former_members(
     group: Group | None, request: OffsetCommitRequest, lacking: Lacking
 ) -> ErrorCode:
@@ -50,7 +50,7 @@ def rebalances_in_the_same_generation(group: Group, now_ms: int, out: Outcome) -
     _complete_join(group, now_ms, out)
 
 
-@plant_in("group", syncing, "assigned", seeds_max=20, found_at=5)
+@plant_in("group", syncing, "assigned", seeds_max=20, found_at=15)
 def tells_nobody_who_waits(group: Group, metadata: GroupMetadata, now_ms: int) -> Outcome:
     """Breaks: members that wait for their assignment are told it once it is committed."""
     _assigned(group, metadata, now_ms)

@@ -112,14 +112,14 @@ def compares_offsets_only(
 
 @plant_in("log", serving, "fetch", seeds_max=50, found_at=6)
 def counts_diverging_fetches(
-    replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
+    replica: Replica, role: Leader, token: int, request: FetchRequest, *, host: str, now_ms: int
 ) -> None:
     """Breaks: a diverging Fetch acknowledges nothing."""
     ask = request.topics[0].partitions[0]
     if ask.fetch_offset <= replica.log.end_offset and request.replica_state.replica_id >= 0:
         key = ReplicaKey(request.replica_state.replica_id, ask.replica_directory_id)
         leading.track(replica, role, key, ask.fetch_offset, now_ms)
-    _fetch(replica, role, token, request, now_ms=now_ms)
+    _fetch(replica, role, token, request, host=host, now_ms=now_ms)
 
 
 @plant_in("log", Replica, "append", seeds_max=50, found_at=31)

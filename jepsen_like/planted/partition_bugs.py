@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from broker.groups import loading, offsets
+from broker.coordination import loading
+from broker.groups import offsets
 from broker.membership import alterations
 from broker.membership.alterations import Alterations, Verdict
-from broker.partition import isr, partition, reads
-from broker.partition.idempotence import InSequence, ProducerStates, SequenceVerdict
+from broker.partition import appends, isr, partition, reads
+from broker.partition.idempotence import InSequence, SequenceVerdict
 from broker.partition.isr import Committed, IsrState, PendingShrink
 from broker.partition.isr_rules import EligibleReplicas
 from broker.partition.local_log import LocalLog
@@ -34,6 +35,7 @@ from controller.metadata import alter_partition
 from controller.metadata.delta import MetadataDelta
 from controller.metadata.partitions import NO_ROWS, RECOVERED, RECOVERING, PartitionState
 from jepsen_like.planted.planting import plant_in
+from quorum.core.producers import ProducerEntry
 from quorum.core.types import NO_EPOCH
 from quorum.log import fetch
 from quorum.log.epochs import EpochCache
@@ -186,13 +188,13 @@ def goes_on_recovering(
 
 
 @plant_in("partition", reads, "readable_end", seeds_max=40, found_at=32)
-def shows_consumers_the_end(partition: Partition, *, is_follower: bool) -> int:
+def shows_consumers_the_end(partition: Partition, isolation: reads.Isolation) -> int:
     """Breaks: consumers see nothing that a change of leader could take back."""
     return partition.open_log.end_offset
 
 
-@plant_in("partition", ProducerStates, "check", seeds_max=20, found_at=7)
-def takes_repetitions(self: ProducerStates, header: BatchHeader) -> SequenceVerdict:
+@plant_in("partition", appends, "check_sequence", seeds_max=20, found_at=7)
+def takes_repetitions(entry: ProducerEntry | None, header: BatchHeader) -> SequenceVerdict:
     """Breaks: what an idempotent producer repeats is in the log once (KIP-98)."""
     return InSequence()
 
@@ -296,7 +298,7 @@ def deletes_what_is_not_exposed(self: LocalLog, start_offset: int) -> None:
 # --- truncation and fencing -----------------------------------------------------------------
 
 
-@plant_in("partition", Replication, "follow", seeds_max=25, found_at=15)
+@plant_in("partition", Replication, "follow", seeds_max=40, found_at=16)
 def truncates_to_the_high_watermark(self: Replication, partition: Partition, now_ms: int) -> None:
     """Breaks: a follower cuts back by epoch, not to its high watermark (B5, KIP-101)."""
     partition.open_log.truncate(partition.open_log.high_watermark)

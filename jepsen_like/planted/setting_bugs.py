@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from broker.partition import appends, idempotence
-from broker.partition.idempotence import ProducerStates, last_sequence
+from broker.partition.idempotence import last_sequence
 from broker.partition.local_log import LocalLog
 from broker.partition.partition import Partition
+from broker.partition.producer_states import ProducerStates
 from jepsen_like.planted.planting import plant_in
 from quorum.core.producers import ProducerBatch, ProducerEntry
 from wire.batch import BatchHeader

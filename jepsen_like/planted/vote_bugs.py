@@ -1,18 +1,27 @@
-"""Planted bugs in votes, epochs and leadership."""
+"""Planted bugs in votes, epochs and leadership, and in reads that only a sure leader may answer.
+
+Those of linearizable reads are found at random but seldom: tests/sim/test_reads.py has the
+schedule.
+"""
 
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from jepsen_like.planted.planting import plant_in
+from quorum.core.effects import Event, Request
 from quorum.core.types import ElectionState, OffsetAndEpoch, ReplicaKey
+from quorum.node import confirmed_leadership
+from quorum.node.confirmed_leadership import ConfirmingRaftNode, Questions
 from quorum.raft import becoming, electing, leading, roles, transitions, vote
 from quorum.raft import raft_node as raft
+from quorum.raft.messages import fetch_partition
 from quorum.raft.raft_outbox import HoldingOutbox
 from quorum.raft.replica import Replica
 from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Candidate, Follower, Leader, Prospective, Role, Unattached
 from wire.errors import ErrorCode
+from wire.messages.fetching import FetchRequest
 from wire.messages.quorum_epochs import VotePartition, VoteRequest, VoteResponse
 
 _election_backoff_ms = electing.election_backoff_ms
@@ -24,6 +33,7 @@ _send = HoldingOutbox.send
 _save = HoldingOutbox.save
 _stored = HoldingOutbox.stored
 _check_vote = vote.check_vote
+_receive = ConfirmingRaftNode.receive
 
 
 # --- what is saved --------------------------------------------------------------------------
@@ -161,3 +171,30 @@ def halves_the_backoff(random: Random, retries: int, backoff_max_ms: int) -> int
     """Breaks: the back-off after a lost election is drawn from 200 ms, doubled with each loss
     (KIP-595)."""
     return _election_backoff_ms(random, retries, backoff_max_ms) // 2
+
+
+# --- linearizable reads ------------------------------------------------------------------------
+
+
+@plant_in("read", ConfirmingRaftNode, "receive")
+def takes_fetches_for_answers(self: ConfirmingRaftNode, event: Event, now_ms: int) -> None:
+    """Breaks: a fetch says nothing of the time after it left."""
+    match event:
+        case Request(body=FetchRequest() as asked):
+            questions = self._open_questions()
+            partition = fetch_partition(asked.topics)
+            voter = self.replica.voters.get(asked.replica_state.replica_id)
+            if (
+                questions is not None
+                and voter is not None
+                and partition is not None
+                and partition.current_leader_epoch == questions.epoch
+            ):
+                questions.heard.add(voter.key)
+    _receive(self, event, now_ms)
+
+
+@plant_in("read", confirmed_leadership, "begin_round")
+def counts_the_answers_of_earlier_rounds(questions: Questions) -> None:
+    """Breaks: an answer that came before the question is none."""
+    questions.round = questions.asked

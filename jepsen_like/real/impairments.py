@@ -17,16 +17,7 @@ from typing import TypeVar
 
 from jepsen_like.faults.cut_links import Direction
 
-__all__ = [
-    "Cut",
-    "Delay",
-    "Flow",
-    "Flows",
-    "Impairment",
-    "Imposed",
-    "Refuse",
-    "SlowClose",
-]
+__all__ = ["Cut", "Delay", "Flow", "Flows", "Impairment", "Imposed", "Refuse", "SlowClose"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ DIR/<id>/server.properties      the node's configuration, in Kafka's keys
 DIR/<id>/node.pid               pid and start time of the node's process
 DIR/<id>/node.log               what it printed
 DIR/<id>/data/                  its log directory, in Kafka's format
+DIR/security/                   the secrets of a secured one: `jepsen_like.real.secured`
 DIR/zookeeper/                  the ZooKeeper of a design that has one: `jepsen_like.real.zookeeper`
 
 Proxies may stand between nodes (`jepsen_like.real.proxy`). One link is one way for one asker. Every
@@ -24,6 +25,12 @@ from msgspec import MsgspecError, convert
 
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.installation import command
+from jepsen_like.real.secured import (
+    Listening,
+    SecurityFiles,
+    advertised_listeners,
+    listener_pairs,
+)
 
 __all__ = [
     "CLUSTER_FILE",
@@ -86,6 +93,7 @@ class Link:
     target_port: int
     controller: bool = False  # the quorum's listener of the target, not the one for clients
     zookeeper: bool = False  # the target is a ZooKeeper, and speaks its own protocol
+    tls: bool = False  # what passes is encrypted
 
 
 class ProcessDirectory:
@@ -116,6 +124,7 @@ class NodeLayout(ProcessDirectory):
     controller_port: int | None  # the quorum's listener, on controllers
     http_port: int
     dir: str
+    broker_port: int | None = None  # where brokers ask each other, on brokers of a secured cluster
     first_voter: str = ""  # the id of its metadata directory, if the log's first voters name it
 
     @property
@@ -143,11 +152,13 @@ class ClusterLayout:
     engine: str
     combined: bool
     nodes: tuple[NodeLayout, ...]
+    release_version: str = ""  # of Kafka, whose features its log begins with; "": the newest
     dynamic: bool = False  # the voters live in the log (KIP-853), not in the configuration
     zookeepers: int = 0  # servers that belong to the cluster, in the designs that have them
     zookeeper_connect: str = ""
     links: tuple[Link, ...] = ()  # the proxies between the nodes; none: they dial each other
     zookeeper_links: tuple[Link, ...] = ()  # those from brokers to the ZooKeepers of the cluster
+    security: str = ""  # what its clients speak; a plain cluster asks nobody who they are
     network: str = ""  # of which nodes have addresses, if each has a namespace: "198.18.7"
 
     @property
@@ -181,6 +192,10 @@ class ClusterLayout:
             if node.first_voter
         )
 
+    @property
+    def security_files(self) -> SecurityFiles:
+        return SecurityFiles(self.directory)
+
     def node(self, node_id: int) -> NodeLayout:
         for node in self.nodes:
             if node.id == node_id:
@@ -202,6 +217,10 @@ class ClusterLayout:
             raise ClusterError(
                 f"no cluster in {directory}: start one with `{command('up', '--dir', directory)}`"
             ) from None
+        except NotADirectoryError:
+            raise ClusterError(
+                f"{directory} is a file: name the directory of a cluster by --dir"
+            ) from None
         except (OSError, ValueError, LookupError, TypeError, MsgspecError) as error:
             raise ClusterError(f"{path} cannot be read: {error}") from error
 
@@ -221,6 +240,8 @@ class ClusterLayout:
             ("combined roles", self.combined, wanted.combined),
             ("way to name voters", self._voters, wanted._voters),
             ("way between nodes", self._way, wanted._way),
+            ("first release", self.release_version, wanted.release_version),
+            ("security", self.security or "none", wanted.security or "none"),
         ):
             if ours != theirs:
                 raise ClusterError(
@@ -252,22 +273,32 @@ class ClusterLayout:
             yield from self._of_quorum(node)
         if self.links:
             if node.is_broker:
-                port = self.advertised_port(node)
-                yield "advertised.listeners", f"PLAINTEXT://{node.host}:{port}"
+                yield "advertised.listeners", self._advertised(node)
             yield "quorumlab.dial.overrides", ",".join(self._dial_overrides(node))
         yield "quorumlab.http.listener", f"{node.host}:{node.http_port}"
+        pages = (f"{each.id}@{each.host}:{each.http_port}" for each in self.nodes)
+        yield "quorumlab.http.nodes", ",".join(pages)
         yield "log.dirs", str(node.data)
         replication_factor = str(max(1, min(3, len(self.brokers))))
         yield "default.replication.factor", replication_factor
         yield "offsets.topic.replication.factor", replication_factor
+        yield "transaction.state.log.replication.factor", replication_factor
+        yield "transaction.state.log.min.isr", str(min(2, int(replication_factor)))
         yield from settings.items()
+
+    def _advertised(self, node: NodeLayout) -> str:
+        port = self.advertised_port(node)
+        if not self.security:
+            return f"PLAINTEXT://{node.host}:{port}"
+        return advertised_listeners(node.host, clients=port, brokers=node.broker_port)
 
     def _dial_overrides(self, node: NodeLayout) -> Iterable[str]:
         """The addresses that the node knows, and the links to dial instead."""
         for link in self.links:
             if link.source == node.id:
                 target = self.node(link.target)
-                known = link.target_port if link.controller else self.advertised_port(target)
+                is_known = link.controller or self.security
+                known = link.target_port if is_known else self.advertised_port(target)
                 yield f"{target.host}:{known}={target.host}:{link.port}"
 
     def _zookeeper_for(self, node: NodeLayout) -> str:
@@ -277,11 +308,6 @@ class ClusterLayout:
 
     def _of_quorum(self, node: NodeLayout) -> Iterable[tuple[str, str]]:
         addresses = {c.id: f"{c.host}:{c.controller_port}" for c in self.controllers}
-        listeners = []
-        if node.is_broker:
-            listeners.append(f"PLAINTEXT://{node.host}:{node.port}")
-        if node.is_controller:
-            listeners.append(f"CONTROLLER://{node.host}:{node.controller_port}")
         yield "process.roles", ",".join(node.roles)
         yield "node.id", str(node.id)
         if self.dynamic:
@@ -292,7 +318,26 @@ class ClusterLayout:
         if self.engine != "native" and node.is_controller:
             yield "quorumlab.engine", self.engine
         yield "controller.listener.names", "CONTROLLER"
+        yield from self._secured(node) if self.security else self._plain(node)
+
+    @staticmethod
+    def _plain(node: NodeLayout) -> Iterable[tuple[str, str]]:
+        listeners = []
+        if node.is_broker:
+            listeners.append(f"PLAINTEXT://{node.host}:{node.port}")
+        if node.is_controller:
+            listeners.append(f"CONTROLLER://{node.host}:{node.controller_port}")
         yield "listeners", ",".join(listeners)
+
+    def _secured(self, node: NodeLayout) -> Iterable[tuple[str, str]]:
+        at = Listening(
+            host=node.host,
+            clients=node.port if node.is_broker else None,
+            brokers=node.broker_port,
+            controllers=node.controller_port,
+        )
+        ids = [each.id for each in self.nodes]
+        return listener_pairs(self.security, self.security_files, node.id, at, ids)
 
 
 def write_json(path: Path, stored: object) -> None:

@@ -7,17 +7,20 @@ files tell which nodes run, and nothing but their HTTP side is asked how they ar
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jepsen_like.faults.participants import FIRST_ZOOKEEPER
 from jepsen_like.python_children import python_command, python_environment
+from jepsen_like.real.credentials import NO_CREDENTIALS
 from jepsen_like.real.delay_line import DelayLine
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.layout import (
@@ -31,7 +34,7 @@ from jepsen_like.real.layout import (
     Link,
     NodeLayout,
 )
-from jepsen_like.real.pages import ask
+from jepsen_like.real.pages import PageAccess, ask, page_access
 from jepsen_like.real.processes import (
     DirectoryLock,
     ProcessId,
@@ -41,6 +44,7 @@ from jepsen_like.real.processes import (
     last_lines,
     living,
     spawn,
+    spawn_forks,
 )
 from jepsen_like.real.shape import Shape, links_to_zookeeper, refuse_engine
 from jepsen_like.real.zookeeper import STOP_SECONDS, ZooKeeper
@@ -56,6 +60,10 @@ _CONTROLLED_SHUTDOWN = re.compile(
 )
 _ZOOKEEPER = "zookeeper"
 _DELAY = "zookeeper-delay"
+_PREFORK = "quorumlab.prefork"
+# numpy, which is never asked for linear algebra, starts no threads for it: only a process of one
+# thread can be forked.
+_OF_EVERY_NODE = {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,23 @@ def _controlled_shutdown_ms(node: NodeLayout) -> int:
     return int(told[-1]) if told else CONTROLLED_SHUTDOWN_DEFAULT_MS
 
 
+@contextmanager
+def _starting(node: NodeLayout) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ClusterError(f"cannot start node {node.id}: {error}") from error
+
+
+def _keep(process: ProcessId, node: NodeLayout) -> None:
+    """Enter it as the process of a node. If that fails, nobody could end it later: it ends now."""
+    try:
+        process.save(node.pid_file)
+    except BaseException:
+        kill(process)
+        raise
+
+
 class LocalCluster:
     """The cluster in one directory. Methods that start or end processes may be called by anyone."""
 
@@ -130,6 +155,7 @@ class LocalCluster:
         self.layout = layout
         self.settings = settings
         self.environment: dict[int, Mapping[str, str]] = {}  # what a node gets beyond ours
+        self.credentials = NO_CREDENTIALS  # of a secured one, once somebody has them
         self.entrance: dict[int, Sequence[str]] = {}  # the command that runs a node's command
 
     @classmethod
@@ -141,7 +167,7 @@ class LocalCluster:
         settings: Mapping[str, str] | None = None,
         zookeeper_delay_ms: int = 0,
         **wanted: Any,
-    ) -> "LocalCluster":
+    ) -> Self:
         """Lay out a new cluster, or continue the one that `directory` holds.
 
         `wanted` are the fields of its `Shape`. Brokers hear what ZooKeepers answer
@@ -164,6 +190,14 @@ class LocalCluster:
         layout.save()
         return cls(layout, _fast(shape, settings))
 
+    @cached_property
+    def page_access(self) -> PageAccess | None:
+        """Raises ClusterError if the files of a secured cluster are gone."""
+        try:
+            return page_access(self.layout.security, self.layout.security_files)
+        except OSError as error:
+            raise ClusterError(f"the pages of its nodes cannot be asked: {error}") from error
+
     @classmethod
     def open(cls, directory: Path) -> "LocalCluster":
         return cls(ClusterLayout.load(directory.resolve()))
@@ -181,19 +215,45 @@ class LocalCluster:
         running = self.process(node)
         if running is not None:
             raise ClusterError(f"node {node_id} runs already, as process {running.pid}")
-        arguments = [*self.entrance.get(node_id, ()), *self.command, "--config", str(node.config)]
-        arguments += ["--format-as", self.layout.cluster_id]
-        if self.layout.dynamic:
-            arguments += ["--initial-controllers", self.layout.initial_controllers]
-        try:
-            node.path.mkdir(parents=True, exist_ok=True)
-            if not node.config.exists():
-                node.config.write_text(self.layout.properties(node, self.settings))
+        with _starting(node):
+            arguments = [*self.entrance.get(node_id, ()), *self.command, *self._configured(node)]
             process = spawn(arguments, log=node.log, environment=self._environment(node_id))
-            process.save(node.pid_file)
-        except OSError as error:
-            raise ClusterError(f"cannot start node {node_id}: {error}") from error
+            _keep(process, node)
         return process
+
+    def _configured(self, node: NodeLayout) -> list[str]:
+        """The options of a node's command, whose configuration is written if there is none."""
+        self.configure(node)
+        options = ["--config", str(node.config), "--format-as", self.layout.cluster_id]
+        if self.layout.dynamic:
+            options += ["--initial-controllers", self.layout.initial_controllers]
+        if self.layout.release_version:
+            options += ["--release-version", self.layout.release_version]
+        return options
+
+    def configure(self, node: NodeLayout) -> None:
+        """Write the node's configuration, if there is none. It may hold secrets."""
+        node.path.mkdir(parents=True, exist_ok=True)
+        if not node.config.exists():
+            node.config.touch(mode=0o600)
+            node.config.write_text(self.layout.properties(node, self.settings))
+
+    def _start_forks(self, nodes: Sequence[NodeLayout]) -> None:
+        """Start nodes that differ only in their configuration; their code is loaded once."""
+        wanted = []
+        for node in nodes:
+            with _starting(node):
+                wanted.append((["node", *self._configured(node)], node.log))
+        forks = spawn_forks(python_command(_PREFORK), wanted, environment=self._environment())
+        with closing(forks) as started:
+            for node, process in zip(nodes, started, strict=True):
+                with _starting(node):
+                    _keep(process, node)
+
+    def _is_forked(self, node: NodeLayout) -> bool:
+        """Runs it as the shipped node does, in our own environment?"""
+        is_its_own = node.id in self.entrance or node.id in self.environment
+        return sys.platform == "linux" and self.command is LocalCluster.command and not is_its_own
 
     @property
     def zookeeper(self) -> ZooKeeper | None:
@@ -215,9 +275,13 @@ class LocalCluster:
             zookeeper.wait_ready()
         if self.delay_line is not None:
             self.delay_line.start()
-        for node in self.layout.nodes:
-            if self.process(node) is None:
-                self.start(node.id)
+        missing = [node for node in self.layout.nodes if self.process(node) is None]
+        forked = [node for node in missing if self._is_forked(node)]
+        if len(forked) > 1:
+            self._start_forks(forked)
+            missing = [node for node in missing if node not in forked]
+        for node in missing:
+            self.start(node.id)
 
     def kill(self, node_id: int) -> None:
         """SIGKILL: the process gets no chance to say goodbye. Who watches will report the death."""
@@ -226,7 +290,8 @@ class LocalCluster:
     def kill_all(self) -> None:
         """All at once: no node has time to say anything more."""
         for node_id in self.running():
-            self.kill(node_id)
+            with suppress(ClusterError):  # it may have ended since
+                self.kill(node_id)
         self.kill_zookeeper()
 
     def kill_zookeeper(self) -> None:
@@ -314,7 +379,8 @@ class LocalCluster:
 
         The value of a page that is no JSON, as `/livez` is none, is None.
         """
-        answered = ask((node.host, node.http_port), path, timeout_seconds=timeout_seconds)
+        address = (node.host, node.http_port)
+        answered = ask(address, path, timeout_seconds=timeout_seconds, access=self.page_access)
         return answered.status, answered.page
 
     def page(self, node: NodeLayout, path: str, timeout_seconds: float = 1.0) -> dict[str, Any]:
@@ -358,11 +424,11 @@ class LocalCluster:
         elif isinstance(told, dict) and "error" in told:
             waiting[node.id] = told["error"]
 
-    def _environment(self, node_id: int) -> dict[str, str]:
-        """Without settings meant for another node; output is unbuffered."""
+    def _environment(self, node_id: int | None = None) -> dict[str, str]:
+        """Without settings meant for another node."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
-        own = self.environment.get(node_id, {})
-        return python_environment(kept) | {"PYTHONUNBUFFERED": "1"} | dict(own)
+        own = {} if node_id is None else self.environment.get(node_id, {})
+        return {**python_environment(kept), **_OF_EVERY_NODE, **own}
 
     def _living(self, node_id: int) -> ProcessId:
         process = self.process(self.layout.node(node_id))

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "living",
     "run",
     "spawn",
+    "spawn_forks",
     "started_at",
     "state_of",
 ]
@@ -120,6 +121,46 @@ def spawn(
     # Popen warns when it is dropped while the child runs, yet the pid file is our handle on it.
     child.returncode = 0
     return ProcessId(child.pid, started_at(child.pid) or "ended", log_start)
+
+
+def spawn_forks(
+    command: Sequence[str],
+    nodes: Sequence[tuple[Sequence[str], Path]],
+    *,
+    environment: Mapping[str, str],
+) -> Generator[ProcessId, None, None]:
+    """Start processes of which each is a fork of `command`, by their arguments and log files.
+
+    `command` gets each as JSON, tells their pids in the same order, and ends. Raises ClusterError
+    if it tells fewer. Who stops asking, or fails, has got all that live on: the others are killed.
+    """
+    words = [json.dumps({"arguments": [*arguments], "log": str(log)}) for arguments, log in nodes]
+    with subprocess.Popen(
+        [*command, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=dict(environment),
+    ) as loaded:
+        assert loaded.stdout is not None
+        assert loaded.stderr is not None
+        try:
+            for _, log in nodes:
+                log_start = log.stat().st_size if log.exists() else 0
+                pid = loaded.stdout.readline()
+                if not pid:
+                    lines = ["nobody says why", *loaded.stderr.read().strip().splitlines()]
+                    raise ClusterError(f"nodes cannot be started: {lines[-1]}")
+                yield ProcessId(int(pid), started_at(int(pid)) or "ended", log_start)
+        except BaseException:
+            with suppress(ProcessLookupError):  # all of its session have ended, or left it
+                os.killpg(loaded.pid, signal.SIGKILL)
+            for pid in loaded.stdout:  # of forks that nobody else has heard of
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            raise
 
 
 def end(process: ProcessId, *, how: signal.Signals, timeout_seconds: float) -> bool:

@@ -8,7 +8,8 @@
 All proxies run in one thread with a loop of its own; every method may be called from any other. A
 connection is accepted at once, as a system does on behalf of its process, even while a cut keeps
 everything from the other end. The proxies work without root and read no more of a frame than its
-header. An impairment or a rule counts what it did: that is the proof that it bit.
+header. An impairment or a rule counts what it did: that is the proof that it bit. A link of TLS has
+impairments alone: whoever dials it meets the certificate of the node behind it.
 
 A rule may take a frame out of its connection (`KafkaRelay`): it goes on later or never, while those
 behind it pass. Kafka's clients match answers to requests by their order. The proxy therefore keeps
@@ -30,11 +31,13 @@ from struct import Struct
 from jepsen_like.faults.cut_links import Direction
 from jepsen_like.faults.message_rules import Action, Armed, Frame, FrameRule, Rules
 from jepsen_like.real.address_rewriting import redirected
+from jepsen_like.real.credentials import ProxyTls
 from jepsen_like.real.impairments import Flow, Flows, Impairment, Imposed, Refuse
 from jepsen_like.real.layout import HOST, Address, Link
 from jepsen_like.real.relay import (
     LENGTH,
     STREAM_BYTES_MAX,
+    TLS_RECORDS,
     NoFrame,
     Relay,
     ServerThread,
@@ -42,6 +45,7 @@ from jepsen_like.real.relay import (
     read_frame,
     reset,
 )
+from jepsen_like.real.tampering import Exchange, Tamper
 
 __all__ = ["ProxyMesh"]
 
@@ -60,6 +64,7 @@ class _Slot:
     version: int
     is_aside: bool = False  # a rule has the request or its answer: others may overtake
     answer: bytes | None = None
+    change: Callable[[bytes], bytes] | None = None  # of the answer, before anything else
 
 
 class KafkaRelay(Relay):
@@ -86,7 +91,14 @@ class KafkaRelay(Relay):
         api_key, version, correlation_id = _HEADER.unpack_from(frame)
         slot = _Slot(correlation_id, api_key, version)
         self._slots.append(slot)
-        self._judge_request(frame, slot)
+        exchange = self._mesh.exchange(self._link, frame)
+        if exchange is None:
+            self._judge_request(frame, slot)
+        elif exchange.request is None:
+            self._judge_answer(exchange.answer(b""), slot)
+        else:
+            slot.change = exchange.answer
+            self._judge_request(exchange.request, slot)
 
     def _judge_request(self, frame: bytes, slot: _Slot) -> None:
         told = self._told(slot, is_request=True)
@@ -116,7 +128,8 @@ class KafkaRelay(Relay):
         if slot is None:
             self._answers.put(frame)  # to nothing: the asker shall judge it
         else:
-            self._judge_answer(self._mesh.redirected(frame, slot.api_key, slot.version), slot)
+            answer = frame if slot.change is None else slot.change(frame)
+            self._judge_answer(self._mesh.redirected(answer, slot.api_key, slot.version), slot)
 
     def _slot_of(self, correlation_id: int) -> _Slot | None:
         """The request that is answered. Earlier ones that no rule has expect no answer (acks=0)."""
@@ -175,6 +188,7 @@ class ProxyMesh(ServerThread):
     """Entering it listens on every link; leaving it resets every connection.
 
     `elsewhere`: the brokers of somebody else's cluster, by id, to which the links lead.
+    `tamper` sees every request of a Kafka client or node first. `tls`: it ends at the proxies.
     """
 
     def __init__(
@@ -183,9 +197,14 @@ class ProxyMesh(ServerThread):
         *,
         seed: int = 0,
         elsewhere: Mapping[int, Address] | None = None,
+        tamper: Tamper | None = None,
+        tls: ProxyTls | None = None,
     ) -> None:
-        super().__init__("proxies", {each.port: partial(self._accept, each) for each in links})
+        accepts = {each.port: partial(self._accept, each) for each in links}
+        super().__init__("proxies", accepts, None if tls is None else tls.shown)
+        self._asking = None if tls is None else tls.asking
         self._elsewhere = elsewhere or {}
+        self._tamper = tamper
         self._proxies = {each.target: (HOST, each.port) for each in links if self._elsewhere}
         random = Random(seed)
         self._rules: Rules[Frame] = Rules(random)
@@ -245,8 +264,7 @@ class ProxyMesh(ServerThread):
             except OSError:
                 return  # nobody listens there: the asker's connection is reset
             answers = self._flows[link.target, link.source]
-            kind = Relay if link.zookeeper else partial(KafkaRelay, self, link)
-            relay = kind(asker=asker, asked=asked, requests=flow, answers=answers)
+            relay = self._kind(link)(asker=asker, asked=asked, requests=flow, answers=answers)
             self._relays[relay] = link
             try:
                 await relay.run()
@@ -255,9 +273,14 @@ class ProxyMesh(ServerThread):
         finally:
             reset(asker[1])
 
+    def _kind(self, link: Link) -> Callable[..., Relay]:
+        if link.tls:
+            return partial(Relay, framing=TLS_RECORDS)
+        return Relay if link.zookeeper else partial(KafkaRelay, self, link)
+
     async def _connected_to(self, link: Link) -> Streams:
         address = self._elsewhere.get(link.target, (HOST, link.target_port))
-        return await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX)
+        return await asyncio.open_connection(*address, limit=STREAM_BYTES_MAX, ssl=self._asking)
 
     def _impose(self, impairment: Impairment, directions: Collection[Direction]) -> Imposed:
         imposed = self._flows.impose(impairment, directions)
@@ -288,6 +311,10 @@ class ProxyMesh(ServerThread):
         if not self._proxies:
             return answer
         return redirected(answer, api_key, version, self._proxies)
+
+    def exchange(self, link: Link, request: bytes) -> Exchange | None:
+        """What is to become of a request, if it does not pass as it is."""
+        return None if self._tamper is None else self._tamper.exchange(link, request)
 
     def taking(self, frame: Frame) -> Armed[Frame] | None:
         """The rule that takes this frame, if any."""

@@ -10,13 +10,16 @@ ends of it, also when it is cancelled.
 A `Relay` passes frames of the asker to the asked, and the answers back. A frame is four bytes of
 length and so many bytes, in Kafka's protocol and in ZooKeeper's alike. Each direction is a queue of
 frames, which the impairments of its flow hold up. The content of a frame is not looked at here.
+Where TLS passes, its records take the place of frames: what is in them, nobody between can read.
 """
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from struct import Struct, pack
 from typing import Any, Self, TypeVar
@@ -27,7 +30,10 @@ from wire.framing import FRAME_BYTES_MAX
 
 __all__ = [
     "LENGTH",
+    "LENGTHS",
     "STREAM_BYTES_MAX",
+    "TLS_RECORDS",
+    "Framing",
     "NoFrame",
     "Relay",
     "ServerThread",
@@ -47,8 +53,11 @@ _COMMAND_SECONDS = 10.0
 class ServerThread:
     """Entering it listens on every port, or raises OSError; leaving it ends every connection."""
 
-    def __init__(self, name: str, accepts: Mapping[int, Accept]) -> None:
+    def __init__(
+        self, name: str, accepts: Mapping[int, Accept], tls: ssl.SSLContext | None = None
+    ) -> None:
         self._accepts = accepts  # by port
+        self._tls = tls
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Event
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,7 +107,12 @@ class ServerThread:
                 connected = partial(self._connected, accept)
                 servers.append(
                     await asyncio.start_server(
-                        connected, HOST, port, limit=STREAM_BYTES_MAX, backlog=_BACKLOG
+                        connected,
+                        HOST,
+                        port,
+                        limit=STREAM_BYTES_MAX,
+                        backlog=_BACKLOG,
+                        ssl=self._tls,
                     )
                 )
         except OSError as error:
@@ -130,11 +144,25 @@ LENGTH = Struct(">i")
 _FRAMES_MAX = 1000  # that wait in one direction of one connection; then it is not read
 
 
+_TLS_RECORD = Struct(">BHH")  # type, version, length (RFC 8446, 5.1)
+_TLS_BYTES_MAX = (1 << 14) + 2048  # of a record's content, in TLS 1.2
+_TLS_TYPES = range(20, 25)
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How the bytes of a connection are cut into frames, and put together again."""
+
+    read: Callable[[asyncio.StreamReader], Awaitable[bytes | None]]
+    parts: Callable[[bytes], Sequence[bytes]]  # as they are written
+
+
 class FrameQueue:
     """Frames, then the end."""
 
-    def __init__(self, flow: Flow, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, flow: Flow, writer: asyncio.StreamWriter, framing: Framing) -> None:
         self._flow = flow
+        self._parts = framing.parts
         self._writer = writer
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[tuple[float, bytes | None]] = deque()
@@ -174,7 +202,7 @@ class FrameQueue:
     async def _write(self, frame: bytes) -> None:
         await self._flow.pass_cut("frames")
         if not self._writer.is_closing():
-            self._writer.writelines((LENGTH.pack(len(frame)), frame))
+            self._writer.writelines(self._parts(frame))
             await self._writer.drain()
 
     async def _tell_end(self) -> None:
@@ -195,8 +223,24 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes | None:
         if not 0 <= length <= FRAME_BYTES_MAX:
             raise NoFrame
         return await reader.readexactly(length)
+    except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
+        return None
+
+
+async def _read_record(reader: asyncio.StreamReader) -> bytes | None:
+    """The next record of TLS, with its header."""
+    try:
+        header = await reader.readexactly(_TLS_RECORD.size)
+        kind, _, length = _TLS_RECORD.unpack(header)
+        if kind not in _TLS_TYPES or length > _TLS_BYTES_MAX:
+            raise NoFrame
+        return header + await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
+
+
+LENGTHS = Framing(read_frame, lambda frame: (LENGTH.pack(len(frame)), frame))
+TLS_RECORDS = Framing(_read_record, lambda record: (record,))
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
@@ -211,11 +255,20 @@ def reset(writer: asyncio.StreamWriter) -> None:
 class Relay:
     """`await Relay(...).run()` until both ends are gone."""
 
-    def __init__(self, *, asker: Streams, asked: Streams, requests: Flow, answers: Flow) -> None:
+    def __init__(
+        self,
+        *,
+        asker: Streams,
+        asked: Streams,
+        requests: Flow,
+        answers: Flow,
+        framing: Framing = LENGTHS,
+    ) -> None:
         self._from_asker, self._to_asker = asker
         self._from_asked, self._to_asked = asked
-        self._requests = FrameQueue(requests, self._to_asked)
-        self._answers = FrameQueue(answers, self._to_asker)
+        self._read = framing.read
+        self._requests = FrameQueue(requests, self._to_asked, framing)
+        self._answers = FrameQueue(answers, self._to_asker, framing)
 
     async def run(self) -> None:
         try:
@@ -242,13 +295,13 @@ class Relay:
         self._from_asker.feed_eof()
 
     async def _read_requests(self) -> None:
-        while (frame := await read_frame(self._from_asker)) is not None:
+        while (frame := await self._read(self._from_asker)) is not None:
             self._take_request(frame)
             await self._requests.has_room()
         self._requests.put(None)
 
     async def _read_answers(self) -> None:
-        while (frame := await read_frame(self._from_asked)) is not None:
+        while (frame := await self._read(self._from_asked)) is not None:
             self._take_answer(frame)
             await self._answers.has_room()
         self._answers.put(None)

@@ -11,6 +11,7 @@ from random import SystemRandom
 
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import HOST, ClusterError, ClusterLayout, Link, NodeLayout
+from jepsen_like.real.secured import encrypts
 from quorum.raftos.engines import ENGINES, NATIVE, why_no_majority, why_not_installed
 from wire.primitives import random_uuid, uuid_text
 
@@ -48,6 +49,8 @@ class Shape:
     engine: str | None = None
     zookeepers: int | None = None  # of its own
     zookeeper_connect: str = ""  # another's
+    release_version: str = ""  # of Kafka, whose features the log begins with
+    security: str = ""  # what clients speak: see `jepsen_like.real.secured`
 
     @property
     def has_zookeeper(self) -> bool:
@@ -65,6 +68,8 @@ class Shape:
             design=self.design or existing.design,
             engine=self.engine or existing.engine,
             zookeepers=existing.zookeepers if self.zookeepers is None else self.zookeepers,
+            release_version=self.release_version or existing.release_version,
+            security=self.security or existing.security,
         )
 
     def lay_out(self, directory: Path, ports: Iterator[int]) -> ClusterLayout:
@@ -82,11 +87,13 @@ class Shape:
             engine=self.engine or NATIVE,
             combined=self.combined,
             nodes=nodes,
+            release_version=self.release_version,
             dynamic=any(node.first_voter for node in nodes),
             zookeepers=self._own_zookeepers if self.has_zookeeper else 0,
             zookeeper_connect=connect if self.has_zookeeper else "",
-            links=tuple(_links(nodes, ports)) if self.proxies else (),
+            links=tuple(_links(nodes, ports, self.security or "")) if self.proxies else (),
             network=self.network,
+            security=self.security,
         )
 
     @property
@@ -113,6 +120,7 @@ class Shape:
                 controller_port=second_port if is_controller else None,
                 http_port=next(ports),
                 dir=str(directory / str(node_id)),
+                broker_port=next(ports) if self.security and "broker" in node_roles else None,
                 first_voter=_new_id() if is_first_voter else "",
             )
 
@@ -133,7 +141,7 @@ def _roles(controllers: int, brokers: int, *, combined: bool) -> dict[int, tuple
     }
 
 
-def _links(nodes: Iterable[NodeLayout], ports: Iterator[int]) -> Iterable[Link]:
+def _links(nodes: Iterable[NodeLayout], ports: Iterator[int], security: str) -> Iterable[Link]:
     """All nodes send requests to controllers; brokers and clients send requests to brokers."""
     for target in nodes:
         askers = [node for node in nodes if node.id != target.id]
@@ -145,11 +153,18 @@ def _links(nodes: Iterable[NodeLayout], ports: Iterator[int]) -> Iterable[Link]:
                     port=next(ports),
                     target_port=target.controller_port,
                     controller=True,
+                    tls=bool(security),
                 )
         if target.is_broker:
             for source in (CLIENTS, *(node.id for node in askers if node.is_broker)):
+                is_client = source == CLIENTS
+                own_port = target.port if is_client else target.broker_port or target.port
                 yield Link(
-                    source=source, target=target.id, port=next(ports), target_port=target.port
+                    source=source,
+                    target=target.id,
+                    port=next(ports),
+                    target_port=own_port,
+                    tls=bool(security) and (encrypts(security) or not is_client),
                 )
 
 

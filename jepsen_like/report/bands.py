@@ -16,7 +16,7 @@ from jepsen_like.checkers.log_columns import OK
 from jepsen_like.histories.history import NEMESIS, Op, Value
 from jepsen_like.report.bars import NONE, Bars, Clock, Column
 
-__all__ = ["bands_and_marks", "recoveries"]
+__all__ = ["Band", "bands_and_marks", "recoveries"]
 
 _START, _STOP = "start", "stop"
 

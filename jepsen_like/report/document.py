@@ -26,8 +26,9 @@ from jepsen_like.checkers.pairing import positions
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict
 from jepsen_like.histories.history import History, MalformedHistory, Op
 from jepsen_like.histories.timeline import described
-from jepsen_like.report.bands import bands_and_marks, recoveries
+from jepsen_like.report.bands import Band, bands_and_marks, recoveries
 from jepsen_like.report.bars import DRAWN, NONE, Bars, Clock, Column, drawn
+from jepsen_like.report.headline import again, headline, outcome_of, told_of_plants
 from jepsen_like.report.series import QUANTILES, Series, series_of, unseen_of
 
 __all__ = ["Document", "Told", "document"]
@@ -75,7 +76,7 @@ _OBJECTS_MAX = 300
 _TEXT_MAX = 140  # of an operation
 _WHOLE_TEXT_MAX = 2000  # of one that is evidence
 _MARKS_MAX = 500
-_LOGS = ("log", "admin", "kafka", "observe")  # workloads of sends and polls
+_LOGS = ("log", "admin", "kafka", "observe", "transactions")  # workloads of sends and polls
 
 Document = dict[str, Any]
 
@@ -107,6 +108,7 @@ def document(history: History, told: Told, *, limit: int = DRAWN) -> Document:
         "version": VERSION,
         "header": _header(history),
         "about": dict(told.about),
+        "said": _said(history, told, bars, bands),
         "verdict": _verdict(told),
         "findings": [_finding(each, rows, bars, at) for each in findings],
         "end": clock.end,
@@ -158,6 +160,20 @@ def _plain(value: Any) -> Any:
             return [_plain(each) for each in value]
         case _:
             return repr(value)
+
+
+def _said(history: History, told: Told, bars: Bars, bands: Sequence[Band]) -> Document:
+    """What a reader is told before anything else."""
+    succeeded = np.bincount(bars.function[bars.outcome == OK], minlength=len(bars.functions))
+    counted = dict(zip(bars.functions, succeeded.tolist(), strict=True))
+    about = dict(told.about)
+    verdict = (told.verdict, told.void)
+    return {
+        "outcome": outcome_of(*verdict),
+        "headline": headline(history.header.workload, verdict, counted, bands),
+        "planted": told_of_plants(about),
+        "again": again(about),
+    }
 
 
 def _verdict(told: Told) -> Document:

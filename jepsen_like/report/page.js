@@ -8,14 +8,14 @@ function tellVerdict() {
   const outcome = document.getElementById("outcome");
   outcome.className = isVoid ? "undecided" : verdict.outcome;
   outcome.textContent = isVoid ? "? void" : `${SIGNS[verdict.outcome]} ${verdict.outcome}`;
-  document.getElementById("subject").textContent = `${data.header.workload}, seed ${data.header.seed}`;
+  document.getElementById("again").hidden = !data.said.again;
   const why = [verdict.reason && `Undecided: ${verdict.reason}`, ...verdict.void.map((each) => `Void: ${each}`)];
   if (data.header.is_cut) why.push("The last operation is torn: the run ended while it was written.");
   document.getElementById("why").textContent = why.filter(Boolean).join(". ");
   const ended = (kind) => series.ended[kind].reduce((sum, each) => sum + each, 0);
   const bitten = data.faults.filter((fault) => fault.bit).length;
   const facts = {
-    ...data.about,
+    ...Object.fromEntries(Object.entries(data.about).filter(([name]) => !["command", "planted"].includes(name))),
     operations: `${count(data.total)}: ${count(ended("ok"))} ok, ${count(ended("fail"))} failed, ${count(data.total - ended("ok") - ended("fail"))} unknown`,
     took: data.is_time ? span(data.end) : `${count(data.lines)} lines, without times`,
     faults: data.faults.length ? `${data.faults.length}, of which ${bitten} proven` : "none",

@@ -6,22 +6,16 @@ nothing else at all.
 """
 
 import json
-import re
-from base64 import b64encode
-from collections.abc import Mapping
-from functools import cache
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 
 from jepsen_like.histories.history import History
 from jepsen_like.report.bars import DRAWN
 from jepsen_like.report.document import Document, Told, document
+from jepsen_like.report.parts import digest, filled, part
 
-__all__ = ["digest", "filled", "is_page", "page", "part"]
+__all__ = ["is_page", "page"]
 
 _SCRIPTS = ("view.js", "timeline.js", "plots.js", "page.js")
-_SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def page(history: History, told: Told, *, limit: int = DRAWN) -> str:
@@ -35,7 +29,7 @@ def is_page(html: str) -> bool:
 
 
 def _joined(shown: Document) -> str:
-    outcome, workload = shown["verdict"]["outcome"], shown["header"]["workload"]
+    outcome, workload = shown["said"]["outcome"], shown["header"]["workload"]
     style, script = (
         part(__package__, "page.css"),
         "\n".join(part(__package__, name) for name in _SCRIPTS),
@@ -43,29 +37,14 @@ def _joined(shown: Document) -> str:
     slots = {
         "policy": f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}",
         "title": escape(f"{outcome}: {workload}, seed {shown['header']['seed']}"),
+        "subject": escape(f"{workload}, seed {shown['header']['seed']}"),
+        **{name: escape(text) for name, text in shown["said"].items()},
+        "command": escape(shown["about"].get("command", "")),
         "style": style,
         "script": script,
         "data": _inert(shown),
     }
     return filled(__package__, slots)
-
-
-def filled(package: str, slots: Mapping[str, str]) -> str:
-    """The page of a package, in ASCII."""
-    html = _SLOT.sub(lambda slot: slots[slot[1]], part(package, "page.html"))
-    return html.encode("ascii", "xmlcharrefreplace").decode("ascii")
-
-
-@cache
-def part(package: str, name: str) -> str:
-    text = files(package).joinpath(name).read_text(encoding="ascii")
-    assert "</script" not in text or name == "page.html", name
-    return text
-
-
-def digest(content: str) -> str:
-    """As a policy names a style or a script that it allows."""
-    return f"'sha256-{b64encode(sha256(content.encode('ascii')).digest()).decode()}'"
 
 
 def _inert(shown: Document) -> str:

@@ -26,13 +26,15 @@ so that there is where to move.
     add-voter      node id                      the one that was removed
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from random import Random
+from typing import ClassVar
 
 from jepsen_like.histories.history import Kind, Op, Value
 from jepsen_like.workloads.workload import (
+    FROM_ZERO,
     UNTIL_CAUGHT_UP,
     NewTopic,
     Turns,
@@ -45,22 +47,22 @@ __all__ = ["OPERATIONS", "Admin", "Kafka", "Log"]
 
 TOPIC = "chaos"
 _READERS = 2  # that read everything at the end
-_LOG_WEIGHTS = {"send": 60, "poll": 38, "assign": 2}
 _NOTHING: Mapping[str, Value] = {}
-_FROM_ZERO = {"seek": "beginning"}
 _FROM_THE_BEGINNING = 8  # one of so many assignments: it costs a reading of the whole log
 
 
-@dataclass(slots=True)
 class Log:
-    options: WorkloadOptions
-    name: str = "log"
-    _values: Iterator[int] = field(default_factory=lambda: count(1))
-    _assigned: set[int] = field(default_factory=set)  # the processes that are
-    _turns: Turns = field(init=False)
+    """Also the base of the workloads on logs that do more."""
 
-    def __post_init__(self) -> None:
-        self._turns = Turns.of(self.options)
+    pauses: ClassVar[int] = 1  # the mean pause of a process, in pauses of the log workload
+    weights: ClassVar[Mapping[str, int]] = {"write": 60, "poll": 38, "assign": 2}
+
+    def __init__(self, options: WorkloadOptions, name: str = "log") -> None:
+        self.options = options
+        self.name = name
+        self._values = count(1)
+        self._assigned: set[int] = set()  # the processes that are
+        self._turns = Turns.of(options, self.pauses)
 
     @property
     def processes(self) -> int:
@@ -88,15 +90,17 @@ class Log:
         random = self._turns.take(process, now_ms)
         if random is None:
             return None
-        if process not in self._assigned:
-            return self._assign(random)
-        match mixed(random, _LOG_WEIGHTS):
-            case "send":
-                return self.send(random)
+        drawn = mixed(random, self.weights) if process in self._assigned else "assign"
+        match drawn:
+            case "write":
+                return self.write(random)
             case "poll":
                 return Wish(f="poll", value=[["poll"]])
             case _:
                 return self._assign(random)
+
+    def write(self, random: Random) -> Wish:
+        return self.send(random)
 
     def send(self, random: Random, extra: Mapping[str, Value] = _NOTHING) -> Wish:
         key = random.choice(self.keys)
@@ -110,14 +114,14 @@ class Log:
         if process % self.options.processes >= _READERS:
             return []
         return [
-            Wish(f="assign", value=list(self.keys), extra=_FROM_ZERO),
+            Wish(f="assign", value=list(self.keys), extra=FROM_ZERO),
             Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP),
         ]
 
     def _assign(self, random: Random) -> Wish:
         keys = sorted(random.sample(self.keys, random.randint(1, len(self.keys))))
         again = random.randrange(_FROM_THE_BEGINNING) == 0
-        return Wish(f="assign", value=keys, extra=_FROM_ZERO if again else {})
+        return Wish(f="assign", value=keys, extra=FROM_ZERO if again else {})
 
 
 _GROUPS = 2
@@ -126,28 +130,18 @@ _KAFKA_PAUSES = 8  # as long as a log's, between two operations that a log does 
 _KAFKA_WEIGHTS = {"commit": 60, "look": 15, "resume": 15, "epoch": 10}
 
 
-@dataclass(slots=True)
-class Kafka:
-    options: WorkloadOptions
-    name: str = "kafka"
-    _log: Log = field(init=False)
-    _turns: Turns = field(init=False)
-    _members: set[int] = field(default_factory=set)  # processes that are
-    _read: dict[tuple[int, str], int] = field(default_factory=dict)  # by process: read so far
-    _wished: dict[tuple[str, str], int] = field(default_factory=dict)  # to be committed, by group
-    _committed: set[tuple[str, str]] = field(default_factory=set)  # keys of which something is
-
-    def __post_init__(self) -> None:
-        self._log = Log(self.options)
-        self._turns = Turns.of(self.options, _KAFKA_PAUSES)
-
-    @property
-    def processes(self) -> int:
-        return self.options.processes
+class Kafka(Log):
+    def __init__(self, options: WorkloadOptions) -> None:
+        super().__init__(options, "kafka")
+        self._turns_of_groups = Turns.of(options, _KAFKA_PAUSES)
+        self._members: set[int] = set()  # processes that are
+        self._read: dict[tuple[int, str], int] = {}  # by process: read so far
+        self._wished: dict[tuple[str, str], int] = {}  # to be committed, by group
+        self._committed: set[tuple[str, str]] = set()  # keys of which something is
 
     @property
     def topics(self) -> Sequence[NewTopic]:
-        log = self._log.topic
+        log = self.topic
         configs = {**log.configs, "cleanup.policy": "compact"}
         offsets = NewTopic(
             name=_OFFSETS,
@@ -158,12 +152,12 @@ class Kafka:
         return [log, offsets]
 
     def next(self, process: int, now_ms: int) -> Wish | None:
-        random = self._turns.take(process, now_ms)
+        random = self._turns_of_groups.take(process, now_ms)
         wish = None if random is None else self._of_its_group(process, random)
-        return self._log.next(process, now_ms) if wish is None else wish
+        return super().next(process, now_ms) if wish is None else wish
 
     def completed(self, op: Op) -> None:
-        self._log.completed(op)
+        super().completed(op)
         match op:
             case Op(f="join", kind=Kind.OK, process=int(process)):
                 self._members.add(process)
@@ -182,14 +176,14 @@ class Kafka:
     def final(self, process: int) -> Sequence[Wish]:
         slot = process % self.processes
         if slot >= _GROUPS:
-            return self._log.final(process)
-        group, keys = self._group(process), list(self._log.keys)
+            return super().final(process)
+        group, keys = self._group(process), list(self.keys)
         known = [key for key in keys if (group, key) in self._committed]
         resumed = Wish(f="assign", value=known, extra={"group": group, "seek": "committed"})
         return [
             Wish(f="committed", value=keys, extra={"group": group}),
             *([resumed, Wish(f="poll", value=[["poll"]], extra=UNTIL_CAUGHT_UP)] if known else []),
-            *self._log.final(process),
+            *super().final(process),
         ]
 
     # --- what a log does not have -----------------------------------------------------------
@@ -204,20 +198,20 @@ class Kafka:
                 offsets = self._progress(process)
                 return Wish(f="commit", value=offsets, extra=of_group) if offsets else None
             case "look":
-                return Wish(f="committed-stale", value=list(self._log.keys), extra=of_group)
+                return Wish(f="committed-stale", value=list(self.keys), extra=of_group)
             case "resume":
-                keys = [key for key in self._log.keys if self._is_owner(process, key)]
+                keys = [key for key in self.keys if self._is_owner(process, key)]
                 seek = {"seek": "committed-stale"}
                 return Wish(f="assign", value=keys, extra={**of_group, **seek}) if keys else None
             case _:
-                return self._log.send(random, {"epoch": "next"})
+                return self.send(random, {"epoch": "next"})
 
     def _progress(self, process: int) -> Mapping[str, int]:
         """How far it has read its own keys, beyond all that anybody was to commit."""
         group = self._group(process)
         offsets = {
             key: self._read[process, key]
-            for key in self._log.keys
+            for key in self.keys
             if self._is_owner(process, key)
             and self._read.get((process, key), 0) > self._wished.get((group, key), 0)
         }
@@ -231,7 +225,7 @@ class Kafka:
     def _is_owner(self, process: int, key: str) -> bool:
         slot = process % self.processes
         members = len(range(slot % _GROUPS, self.processes, _GROUPS))
-        return self._log.keys.index(key) % members == slot // _GROUPS
+        return self.keys.index(key) % members == slot // _GROUPS
 
 
 OPERATIONS = ("reassign", "elect", "remove-voter", "add-voter")
@@ -240,38 +234,24 @@ _ADMIN_PAUSES = 40  # as long as a log's: moving a replica copies it
 _VOTERS_MIN = 3  # with fewer, a change of voters would leave none to spare
 
 
-@dataclass(slots=True)
-class Admin:
-    options: WorkloadOptions
-    name: str = "admin"
-    _log: Log = field(init=False)
-    _away: int | None = None  # the voter that was removed, or may have been
-    _turns: Turns = field(init=False)
-
-    def __post_init__(self) -> None:
-        replicas = min(3, max(1, len(self.options.brokers) - 1))
-        self._log = Log(replace(self.options, replicas=replicas))
-        self._turns = Turns.of(self.options, _ADMIN_PAUSES)
-
-    @property
-    def processes(self) -> int:
-        return self.options.processes
-
-    @property
-    def topics(self) -> Sequence[NewTopic]:
-        return self._log.topics
+class Admin(Log):
+    def __init__(self, options: WorkloadOptions) -> None:
+        replicas = min(3, max(1, len(options.brokers) - 1))
+        super().__init__(replace(options, replicas=replicas), "admin")
+        self._turns_of_operator = Turns.of(options, _ADMIN_PAUSES)
+        self._away: int | None = None  # the voter that was removed, or may have been
 
     def next(self, process: int, now_ms: int) -> Wish | None:
         if process % self.processes:
-            return self._log.next(process, now_ms)
-        random = self._turns.take(process, now_ms)
+            return super().next(process, now_ms)
+        random = self._turns_of_operator.take(process, now_ms)
         if random is None:
             return None
         match mixed(random, _ADMIN_WEIGHTS):
             case "reassign":
                 return self._reassign(random)
             case "elect":
-                return Wish(f="elect", value=random.choice(self._log.keys))
+                return Wish(f="elect", value=random.choice(self.keys))
             case _:
                 return self._change_voters(random)
 
@@ -282,14 +262,11 @@ class Admin:
             case Op(f="add-voter", kind=Kind.OK):
                 self._away = None
             case _:
-                self._log.completed(op)
-
-    def final(self, process: int) -> Sequence[Wish]:
-        return self._log.final(process)
+                super().completed(op)
 
     def _reassign(self, random: Random) -> Wish:
-        brokers = random.sample(self.options.brokers, self._log.options.replication_factor)
-        return Wish(f="reassign", value={random.choice(self._log.keys): brokers})
+        brokers = random.sample(self.options.brokers, self.options.replication_factor)
+        return Wish(f="reassign", value={random.choice(self.keys): brokers})
 
     def _change_voters(self, random: Random) -> Wish | None:
         if self._away is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from jepsen_like.histories.history import Value
 from jepsen_like.workloads.log_workloads import Admin, Kafka, Log
 from jepsen_like.workloads.metadata_workloads import (
     cas_register,
@@ -10,13 +11,15 @@ from jepsen_like.workloads.metadata_workloads import (
     register,
     topic_set,
 )
+from jepsen_like.workloads.transaction_workloads import Transactions, bank
 from jepsen_like.workloads.workload import Workload, WorkloadOptions
 from wire.zk.designs import Design, Layout
 
-__all__ = ["WORKLOADS", "why_no_workload"]
+__all__ = ["PROMISES", "WORKLOADS", "why_no_workload"]
 
 WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "admin": Admin,
+    "bank": bank,
     "cas-register": cas_register,
     "kafka": Kafka,
     "log": Log,
@@ -25,6 +28,11 @@ WORKLOADS: Mapping[str, Callable[[WorkloadOptions], Workload]] = {
     "partition-epoch": partition_epoch,
     "register": register,
     "set": topic_set,
+    "transactions": Transactions,
+}
+# Options of a history's header that its checker goes by.
+PROMISES: Mapping[str, Mapping[str, Value]] = {
+    "bank": {"total-amount": 0, "negative-balances?": True},
 }
 _OF_THE_QUORUM = {
     "register": "a majority of controllers confirms what it reads, and here there is one",

@@ -37,6 +37,7 @@ from jepsen_like.histories.history import NEMESIS, Kind, Op, Value
 from wire.zk.designs import Design
 
 __all__ = [
+    "FROM_ZERO",
     "UNTIL_CAUGHT_UP",
     "Client",
     "Done",
@@ -149,6 +150,7 @@ class WorkloadOptions:
 
 # In the extra of a wish: it is done again and again, until an ok of it has extra "caught_up".
 UNTIL_CAUGHT_UP: Mapping[str, str] = {"until": "caught_up"}
+FROM_ZERO: Mapping[str, str] = {"seek": "beginning"}  # in the extra of an assignment
 Choice = TypeVar("Choice")
 
 

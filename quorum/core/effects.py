@@ -33,11 +33,12 @@ from uuid import UUID
 
 from quorum.core.log_settings import LogSettings
 from quorum.core.log_state import EpochStart, FoundLog, LogState, SnapshotFile
-from quorum.core.producers import ProducerEntry
+from quorum.core.producers import AbortedTransaction, ProducerEntry
 from quorum.core.types import ElectionState, Endpoint, OffsetAndEpoch, Token
 from wire.capabilities import NOTHING_LACKING, Lacking
 from wire.message import Message
 from wire.primitives import ZERO_UUID
+from wire.security.principals import ANONYMOUS, Forwarder, Principal
 
 __all__ = [
     "Answer",
@@ -111,7 +112,8 @@ class Request(Event):
     """A peer asks. `body` is a canonical message of `wire.messages`.
 
     `frame` holds the request as received, header and body without the length, for forwarding in
-    an envelope. `forwarded` is true when it arrived in one. `lacking` is what the version of the
+    an envelope. `forwarder` is the broker whose envelope it arrived in; `principal` and
+    `client_host` are then the client's, not the broker's. `lacking` is what the version of the
     request says that the peer cannot do: a core knows no versions.
     """
 
@@ -120,9 +122,14 @@ class Request(Event):
     listener: str = ""
     client_id: str | None = None
     client_host: str = ""
+    principal: Principal = ANONYMOUS
     lacking: Lacking = NOTHING_LACKING
     frame: bytes = b""
-    forwarded: bool = False
+    forwarder: Forwarder | None = None
+
+    @property
+    def forwarded(self) -> bool:
+        return self.forwarder is not None
 
 
 class Response(Answer):
@@ -167,6 +174,7 @@ class ReadDone(Answer):
 
     log: str
     records: bytes
+    aborted: tuple[AbortedTransaction, ...] = ()  # if `Read.wants_aborted`
 
 
 class Opened(Answer):
@@ -255,7 +263,7 @@ class Reply(Told):
 
 
 class HangUp(Effect):
-    """Close the connection of the request `token`, whose `Reply` is withheld. No core asks so."""
+    """Close the connection of the request `token`: its `Reply` is withheld, or there is none."""
 
     token: int
 
@@ -267,6 +275,7 @@ class Append(Effect):
     token: Token
     records: bytes
     durability: Durability = Durability.WRITTEN
+    aborted: tuple[AbortedTransaction, ...] = ()  # those that markers in `records` have ended
 
 
 class Truncate(Effect):
@@ -290,7 +299,8 @@ class SaveElection(Effect):
 class Read(Effect):
     """Read whole batches from the one that holds `start_offset`, all below `end_offset`.
 
-    Stops before `bytes_max` is exceeded, but returns at least one batch if there is one.
+    Stops before `bytes_max` is exceeded, but returns at least one batch if there is one. With
+    `wants_aborted` it also tells the aborted transactions that have records in what was read.
     """
 
     log: str
@@ -298,6 +308,7 @@ class Read(Effect):
     start_offset: int
     end_offset: int
     bytes_max: int
+    wants_aborted: bool = False
 
 
 class FindTimestamp(Effect):

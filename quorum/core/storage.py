@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from quorum.core.cleaning import Clean, Cleaned
 from quorum.core.effects import (
     Append,
     Configure,
@@ -72,6 +73,7 @@ LogEffect = (
     | ResetLog
     | Trim
     | Retain
+    | Clean
     | OpenLog
     | Configure
     | SaveProducers
@@ -88,6 +90,7 @@ StorageEvent = (
     | SnapshotSaved
     | SnapshotRead
     | Trimmed
+    | Cleaned
 )
 
 Say = Callable[[str], None]  # one line for the process's log; called from any thread

@@ -8,7 +8,7 @@ Source: KIP-320 (epoch fencing), KIP-279 and KIP-595 (truncation while fetching)
 
 from collections.abc import Sequence
 
-from quorum.core.types import NO_EPOCH, OffsetAndEpoch
+from quorum.core.types import OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from wire.errors import ErrorCode
 from wire.message import Message
@@ -20,6 +20,7 @@ __all__ = [
     "UnknownEpoch",
     "Valid",
     "check_fetch_position",
+    "check_known_epoch",
     "check_leader_epoch",
     "diverging_at_start",
     "too_far_behind",
@@ -57,13 +58,20 @@ FetchPosition = Valid | Diverging | UnknownEpoch
 def check_leader_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
     """May a request that was meant for the leader of epoch `requested` be served? (KIP-320)
 
-    Clients that know no epoch send -1, which is compared with nothing.
+    Clients that know no epoch send -1. What is negative is compared with nothing.
     """
-    if requested != NO_EPOCH and requested < current:
+    if 0 <= requested < current:
         return ErrorCode.FENCED_LEADER_EPOCH
     if requested > current:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
     return ErrorCode.NONE if is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def check_known_epoch(requested: int, current: int, *, is_leader: bool) -> ErrorCode:
+    """The same between the nodes of a quorum, who all know one: what is negative is old."""
+    if requested < 0:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return check_leader_epoch(requested, current, is_leader=is_leader)
 
 
 def check_fetch_position(

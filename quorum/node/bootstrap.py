@@ -3,12 +3,13 @@
     bootstrap.checkpoint                    the first records of a cluster; the first active
                                             controller of an empty log reads it
     __cluster_metadata-0/0…0-0…0.checkpoint the first voters, where they are to live in the log
-                                            (KIP-853); the first leader writes them there
+                                            (KIP-853); the first leader writes them there. Since
+                                            4.4, Kafka leaves the first records there, too
 
 The records come as three batches, offsets from 0, epoch 0: a control batch with the snapshot
 header, the records, and a control batch with the footer, without which the file is not whole.
 
-Source: KIP-630, KIP-853; Kafka's BootstrapDirectory, BatchFileWriter and Formatter.
+Source: KIP-630, KIP-853, KIP-1170; Kafka's BootstrapDirectory, BatchFileWriter and Formatter.
 """
 
 from collections.abc import Sequence

@@ -16,6 +16,7 @@ from quorum.core.application import Application, Engine
 from quorum.core.effects import Event, Read, ReadDone, ReadSnapshot, SnapshotRead, Token
 from quorum.core.outbox import EffectQueue
 from quorum.core.types import OffsetAndEpoch
+from quorum.log.applied_times import AppliedTimes
 from quorum.log.snapshots import SnapshotLoad
 from quorum.raft.config import SnapshotSettings
 from quorum.raft.snapshot_schedule import SnapshotSchedule
@@ -54,6 +55,7 @@ class Delivery:
         self._is_saving = True  # a snapshot, as far as is known: the engine may say no
         self._load: SnapshotLoad | None = None
         self.next_offset = engine.start_offset  # all before it has been delivered
+        self.applied_times = AppliedTimes()
         self._piece_ms = -1  # when the last piece of what is in memory was begun
         self._piece_left = 0  # its bytes that were not delivered
         # When to poll again, if there is more in memory. What is under way leads to an event.
@@ -154,6 +156,7 @@ class Delivery:
         self._schedule.delivered(len(records), now_ms)
         for application in self._applications:
             application.committed(records, next_offset, now_ms)
+        self.applied_times.note(next_offset, now_ms)
 
     # --- snapshots ------------------------------------------------------------------------------
 
@@ -201,6 +204,7 @@ class Delivery:
         )
         for application in self._applications:
             application.loaded(load.id, now_ms)
+        self.applied_times.note(self.next_offset, now_ms)
 
     def _save_snapshot(self, now_ms: int) -> None:
         """Save the state of the first application that has something new: all were given the same.

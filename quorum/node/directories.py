@@ -2,14 +2,15 @@
 
     meta.properties         cluster id, node id, id of the directory
     bootstrap.checkpoint    the first records of the cluster
-    __cluster_metadata-0/   with its first voters, if they are to live in the log
+    __cluster_metadata-0/   with its first voters, if they are to live in the log; where Kafka 4.4
+                            formatted the directory, with the first records, too
     .lock                   held while a node runs; names its process
     .kafka_cleanshutdown    there after an orderly stop, until the next process opens a log
 
 A directory is formatted once, by `quorumlab format`, and opened at every start. Nothing is ever
 formatted on the way: a node that began anew on an empty disk would vote a second time.
 
-Source: KIP-631 and KIP-853 (meta.properties), KIP-966 (clean shutdown); Kafka's LogManager.lock.
+Source: KIP-631, KIP-853 (meta.properties), KIP-966 (clean shutdown), KIP-1170; LogManager.lock.
 """
 
 import fcntl
@@ -80,10 +81,12 @@ class DataDirectory:
     lock: int  # file descriptor
 
     def bootstrap(self) -> tuple[bytes, ...] | None:
-        """The framed records of bootstrap.checkpoint; None if there is no such file."""
-        path = f"{self.path}/{BOOTSTRAP}"
-        content = Disk().read_whole(path)
-        return None if content is None else parse_bootstrap(content, path)
+        """The framed first records; None if no file has any.
+
+        Those in the first snapshot come before those of bootstrap.checkpoint, as in Kafka 4.4.
+        """
+        first_snapshot = f"{self.path}/{METADATA_LOG}/{snapshot_name(BOOTSTRAP_SNAPSHOT)}"
+        return _first_records(first_snapshot) or _first_records(f"{self.path}/{BOOTSTRAP}")
 
     def close(self) -> None:
         if self.lock >= 0:
@@ -108,6 +111,11 @@ class DataDirectories:
         """The epoch of an orderly stop on which all of them agree; otherwise -1 (KIP-966)."""
         epochs = {each.previous_broker_epoch for each in self.data}
         return epochs.pop() if len(epochs) == 1 and not self.has_unreadable else _UNCLEAN
+
+
+def _first_records(path: str) -> tuple[bytes, ...] | None:
+    content = Disk().read_whole(path)
+    return None if content is None else parse_bootstrap(content, path)
 
 
 # --- formatting -----------------------------------------------------------------------------

@@ -14,13 +14,16 @@ after one would answer from a state that nobody has thought of.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Any, Protocol, Self, get_args
 
+from quorum.core.config_effects import CheckConfigs, ConfigsChanged, ConfigsChecked
 from quorum.core.effects import (
     Core,
     Effect,
@@ -40,11 +43,15 @@ from quorum.core.storage import Storage, StorageEffect
 from quorum.core.turn import LONG_SECONDS, Turn
 from quorum.node.driver_counts import ApiCounts, DriverCounts
 from quorum.node.listening import Listener, cannot_listen
-from wire.api_table import api_by_key, api_of
+from quorum.node.throttling import Throttle
+from wire.admission import Admission
+from wire.api_table import ListenerKind, api_by_key, api_of
 from wire.capabilities import lacking
 from wire.message import Message
+from wire.security.connection_count import ConnectionCount
+from wire.security.protocols import ClientSecurity
+from wire.serving import Received, ServerLimits
 from wire.tcp_client import Address, ClientLimits, ConnectionPool, SendFailure
-from wire.tcp_connection import Received, ServerLimits
 from wire.tcp_server import Server
 
 __all__ = ["Driver", "describe_trace"]
@@ -74,12 +81,21 @@ class _Inside:
         self.reply(token, None)
 
 
+class _Metered(Message):
+    """A request whose use is measured; `use` is what the throttle has to know of it."""
+
+    throttle: Throttle
+    use: object
+    server: Server
+
+
 class _Asked(Message):
     """A request that waits for the core's reply."""
 
     asker: _Asker
     counts: ApiCounts
     at_seconds: float
+    metered: _Metered | None = None
 
 
 def describe_trace(trace: Trace) -> str:
@@ -102,6 +118,7 @@ class Driver:
         server_limits: ServerLimits | None = None,
         client_limits: ClientLimits | None = None,
         dial_overrides: Mapping[Address, Address] | None = None,
+        security_of: Callable[[str], ClientSecurity] = lambda _channel: ClientSecurity(),
         prioritises: bool = True,
     ) -> None:
         """`prioritises`: the control plane before clients."""
@@ -112,10 +129,12 @@ class Driver:
         self._storage = storage
         self._listeners = listeners
         self._servers: dict[str, Server] = {}  # by name of the listener
+        self._counted: dict[ListenerKind, ConnectionCount] = defaultdict(ConnectionCount)
         self._trace = trace
         self._server_limits = server_limits
         self._pool = ConnectionPool(
             client_id=client_id,
+            security_of=security_of,
             limits=client_limits,
             dial_overrides=dial_overrides,
             traffic=self.counts.traffic,
@@ -126,6 +145,9 @@ class Driver:
         self._has_turn = False  # one is on its way
         self._due_ms: int | None = None  # the core's deadline after its last turn
         self._stop: Stop | None = None
+        self._throttle: Throttle | None = None
+        self._measures = False  # the throttle had limits when a request last came
+        self._answer_seconds = 0.0  # the share that each answer has of its turn
         self._storage_calls = True  # it may have something new
         self._timers: list[tuple[int, asyncio.TimerHandle]] = []  # by deadline, the earliest last
         self.turn_began_ns = time.monotonic_ns()  # when the core was last given events
@@ -138,6 +160,8 @@ class Driver:
             HangUp: self._hang_up,
             Stop: self._stop_with,
             Trace: trace,
+            ConfigsChanged: lambda _: None,
+            CheckConfigs: lambda check: self.hear(ConfigsChecked(token=check.token, problem=None)),
         }
 
     def now_ms(self) -> int:
@@ -147,6 +171,10 @@ class Driver:
     def perform_with(self, kind: type[Effect], perform: Callable[[Any], None]) -> None:
         """Have effects of this type carried out by `perform`."""
         self._performers[kind] = perform
+
+    def throttle_with(self, throttle: Throttle) -> None:
+        """Have clients wait as `throttle` says."""
+        self._throttle = throttle
 
     def hear(self, event: Event) -> None:
         """Give the core `event` in its next turn."""
@@ -170,6 +198,12 @@ class Driver:
         self._turn.add_request(Request(token=token, body=body), asked)
         self._wake()
         return await answered
+
+    def secure(self, listener: Listener) -> None:
+        """Secure and limit new connections of a listener so; those of before live on."""
+        server = self._servers[listener.name]
+        server.security = listener.security
+        server.limits = listener.limits or server.limits
 
     def stop(self, reason: str, exit_code: int = 0) -> None:
         """End `run` without asking the core."""
@@ -270,9 +304,12 @@ class Driver:
             kind=listener.kind,
             receive=self._receive,
             tokens=self._tokens,
-            limits=self._server_limits,
+            security=listener.security,
+            limits=listener.limits or self._server_limits,
             traffic=self.counts.traffic,
             gathers=True,
+            admit=partial(self._admit, listener.name),
+            counted=self._counted[listener.kind],
         )
         self._servers[listener.name] = server
         try:
@@ -341,6 +378,9 @@ class Driver:
         for effect in effects:
             performers[type(effect)](effect)
         answers = storage.take_answers() if effects else []
+        if self._measures:
+            answered = sum(type(effect) is Reply for effect in turn.unsent)
+            self._answer_seconds = seconds / max(answered, 1)
         if turn.unsent or answers:
             for effect in turn.leaving(answers):
                 performers[type(effect)](effect)
@@ -363,13 +403,23 @@ class Driver:
             listener=received.listener,
             client_id=asked.client_id,
             client_host=received.client_host,
+            principal=received.principal,
             lacking=lacking(type(asked.body), asked.api_version),
             frame=asked.frame,
-            forwarded=received.forwarded,
+            forwarder=received.forwarder,
         )
+        metered = None
+        throttle = self._throttle
+        self._measures = throttle is not None and throttle.has_limits
+        if throttle is not None and self._measures:
+            request, use = throttle.received(request)
+            if use is not None:
+                metered = _Metered(throttle=throttle, use=use, server=server)
         counts = self.counts.of("unknown" if row is None else row.name)
         counts.received += 1
-        asked_by = _Asked(asker=server, counts=counts, at_seconds=time.perf_counter())
+        asked_by = _Asked(
+            asker=server, counts=counts, at_seconds=time.perf_counter(), metered=metered
+        )
         self._turn.add_request(request, asked_by)
         self._wake()
 
@@ -394,8 +444,26 @@ class Driver:
 
     def _reply(self, reply: Reply) -> None:
         asked = self._turn.answered(reply.token)
-        asked.asker.reply(reply.token, reply.body)
+        if asked.metered is None:
+            asked.asker.reply(reply.token, reply.body)
+        else:
+            self._reply_metered(reply, asked.metered)
         asked.counts.took(time.perf_counter() - asked.at_seconds)
+
+    def _reply_metered(self, reply: Reply, metered: _Metered) -> None:
+        throttle, server, now_ms = metered.throttle, metered.server, self.now_ms()
+        body, mute_ms = throttle.leaving(
+            metered.use, reply.body, seconds=self._answer_seconds, now_ms=now_ms
+        )
+        began = time.perf_counter()
+        server.mute(reply.token, mute_ms)
+        server.reply(reply.token, body)
+        throttle.written(metered.use, seconds=time.perf_counter() - began, now_ms=now_ms)
+
+    def _admit(self, listener: str, host: str) -> Admission:
+        if self._throttle is None:
+            return Admission()
+        return self._throttle.connected(listener, host, self.now_ms())
 
     def _hang_up(self, hang_up: HangUp) -> None:
         self._turn.answered(hang_up.token).asker.hang_up(hang_up.token)

@@ -1,9 +1,11 @@
 """Where a node listens, and what is told when it cannot."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wire.api_table import ListenerKind
+from wire.security.protocols import ServerSecurity
+from wire.serving import ServerLimits
 
 __all__ = ["CannotListen", "Listener", "cannot_listen"]
 
@@ -24,6 +26,8 @@ class Listener:
     kind: ListenerKind
     host: str
     port: int
+    security: ServerSecurity = field(default_factory=ServerSecurity)
+    limits: ServerLimits | None = None
 
 
 def cannot_listen(address: str, port: int, setting: str, error: OSError) -> CannotListen:

@@ -18,7 +18,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorum.core.application import Application, Engine
-from quorum.core.effects import Answer, Effect, EpochStart, Event, Request, Stop, StorageFailed
+from quorum.core.door import Door
+from quorum.core.early_requests import EarlyRequests
+from quorum.core.effects import (
+    Answer,
+    Effect,
+    EpochStart,
+    Event,
+    HangUp,
+    Reply,
+    Request,
+    Stop,
+    StorageFailed,
+)
 from quorum.core.outbox import EffectQueue
 from quorum.node.delivery import OWNER, Delivery
 from quorum.raft.config import SnapshotSettings
@@ -46,6 +58,7 @@ class Member:
 
     Requests on `control_listeners`, those from inside the process (whose listener is empty), and
     those that a broker forwarded are meant for the engine or the controller; others for the broker.
+    All but those from inside pass the `door`.
     """
 
     def __init__(
@@ -55,15 +68,19 @@ class Member:
         control_listeners: Iterable[str] = ("CONTROLLER",),
         *,
         snapshots: SnapshotSettings | None = None,
+        door: Door | None = None,
     ) -> None:
         self.engine = engine
+        self._door = door
         self.applications = dict(applications)
         self._listed = tuple(self.applications.values())
         self._control_listeners = ("", *control_listeners)
         self._outbox = EffectQueue(OWNER)  # what all of them ask for, in order
         # The outbox's own method: another around it would be a call more for every turn.
         self.take_effects: Callable[[], list[Effect]] = self._outbox.take
+        self._early = EarlyRequests(self._outbox.emit)  # those that the door cannot judge yet
         self._delivery = Delivery(engine, self._listed, snapshots or SnapshotSettings())
+        self.applied_times = self._delivery.applied_times
         self._servers: list[Engine | Application] = [engine, *self._listed]
         self._led_epoch: int | None = None  # the epoch that the applications know that they lead
         # The engine's `leading_since` when they last learned all there was to know of it.
@@ -86,11 +103,15 @@ class Member:
         self._is_unsettled = True
         receiver: _Receiver = self.engine  # for an event of the engine's own, and what befalls it
         if isinstance(event, Request):
-            receiver = self._server_of(event)
-        elif isinstance(event, StorageFailed) and event.log == self.engine.log_name:
+            self._admit(event, now_ms)
+            return
+        if isinstance(event, StorageFailed) and event.log == self.engine.log_name:
             pass
         elif isinstance(event, Answer):
             receiver = self._owners.get(event.token.owner, receiver)
+        self._give(receiver, event, now_ms)
+
+    def _give(self, receiver: _Receiver, event: Event, now_ms: int) -> None:
         if receiver is not self.engine:
             self._is_due_stale = True
         receiver.receive(event, now_ms)
@@ -123,7 +144,18 @@ class Member:
         if self._is_due_stale or (due_ms is not None and due_ms <= now_ms):
             self._tick(now_ms)
             told += self._gather()
+        if self._early:
+            told += self._judge_early(now_ms)
         self._collect(told, now_ms)
+
+    def _judge_early(self, now_ms: int) -> list[Effect]:
+        assert self._door is not None, "whoever holds them has a door"
+        if not self._door.can_judge:
+            self._early.tick(now_ms)
+            return []
+        for request in self._early.release():
+            self._admit(request, now_ms)
+        return self._gather()
 
     def _tick(self, now_ms: int) -> None:
         """Let the applications do what is due, and learn what is next."""
@@ -143,7 +175,8 @@ class Member:
         if self._has_stopped:
             return None
         due_ms = self._applications_due_ms
-        for at_ms in (self._delivery.due_ms, self.engine.deadline_ms()):
+        early_ms = self._early.deadline_ms() if self._early else None
+        for at_ms in (self._delivery.due_ms, self.engine.deadline_ms(), early_ms):
             if at_ms is not None and (due_ms is None or at_ms < due_ms):
                 due_ms = at_ms
         return due_ms
@@ -161,9 +194,21 @@ class Member:
 
     # --- routing ------------------------------------------------------------------------------
 
-    def _server_of(self, request: Request) -> _Receiver:
-        """Two applications of a combined node may serve an API: the listener decides."""
+    def _admit(self, request: Request, now_ms: int) -> None:
         is_control = request.forwarded or request.listener in self._control_listeners
+        if self._door is not None and request.listener:
+            admitted = self._door.admit(request, is_control=is_control)
+            if not isinstance(admitted, Request):
+                if admitted is None:
+                    self._early.hold(request, now_ms)
+                else:
+                    self._outbox.emit(admitted)
+                return
+            request = admitted
+        self._give(self._server_of(request, is_control=is_control), request, now_ms)
+
+    def _server_of(self, request: Request, *, is_control: bool) -> _Receiver:
+        """Two applications of a combined node may serve an API: the listener decides."""
         for server in self._servers if is_control else reversed(self._servers):
             if server.serves(request.body):
                 return server
@@ -245,6 +290,11 @@ class Member:
             effects += self._delivery.outbox.take()
         if is_leaving:
             self.shut_down(now_ms)  # an application that led must know before the next event
+        if self._door is not None and self._door.is_amending:
+            effects[:] = [
+                self._door.amend(effect) if isinstance(effect, Reply | HangUp) else effect
+                for effect in effects
+            ]
         for effect in effects:
             if type(effect) is Stop:
                 self._has_stopped = True

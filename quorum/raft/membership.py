@@ -231,7 +231,7 @@ def _remove(
 def _update(
     replica: Replica, role: Role, ask: UpdateRaftVoterRequest, now_ms: int
 ) -> Refusal | None:
-    error = fetch.check_leader_epoch(
+    error = fetch.check_known_epoch(
         ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
     )
     if error is not ErrorCode.NONE or not isinstance(role, Leader):

@@ -27,7 +27,9 @@ def answer(
         case FetchRequest() as body:
             refusal = serving.refusal(replica, role, body, known)
             if refusal is None and isinstance(role, Leader):
-                serving.fetch(replica, role, request.token, body, now_ms=now_ms)
+                serving.fetch(
+                    replica, role, request.token, body, host=request.client_host, now_ms=now_ms
+                )
             return refusal
         case FetchSnapshotRequest() as body:
             refusal = snapshot_refusal(replica, role, body, known())

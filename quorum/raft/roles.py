@@ -87,6 +87,7 @@ class ParkedFetch(Message):
     partition: FetchPartition
     bytes_max: int
     is_voter: bool = False
+    host: str = ""  # of whoever asks; empty where there are no sockets
 
 
 @dataclass(slots=True, kw_only=True)

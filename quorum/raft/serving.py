@@ -19,9 +19,10 @@ from quorum.raft.replica import Replica
 from quorum.raft.responses import KnownLeader
 from quorum.raft.roles import Leader, ParkedFetch, Role
 from wire.errors import ErrorCode
-from wire.messages.fetching import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse
+from wire.messages.fetching import EpochEndOffset, FetchRequest, FetchResponse
 
 __all__ = [
+    "OF_HOST_MAX",
     "WATERMARK_LINGER_MS",
     "fetch",
     "read_done",
@@ -30,6 +31,7 @@ __all__ = [
     "serve_parked",
 ]
 
+OF_HOST_MAX = 100  # fetches that wait: each node has one on its way
 WATERMARK_LINGER_MS = 5  # a few commits' time: a standby may be that far behind
 
 
@@ -53,9 +55,15 @@ def refusal(
 
 
 def fetch(
-    replica: Replica, role: Leader, token: int, request: FetchRequest, *, now_ms: int
+    replica: Replica,
+    role: Leader,
+    token: int,
+    request: FetchRequest,
+    *,
+    host: str = "",
+    now_ms: int,
 ) -> None:
-    """Serve a Fetch of this epoch. The answer may come later."""
+    """Serve a Fetch of this epoch, which came from `host`. The answer may come later."""
     ask = request.topics[0].partitions[0]
     position = replica.log.check(
         fetch_offset=ask.fetch_offset, last_fetched_epoch=ask.last_fetched_epoch
@@ -68,34 +76,36 @@ def fetch(
         case TooFarBehind(snapshot=snapshot):
             _answer(replica, role, token, snapshot=snapshot)
         case Valid():
-            _park(replica, role, token, request, ask, now_ms)
+            replica_id, is_voter = request.replica_state.replica_id, False
+            if replica_id >= 0:
+                key = ReplicaKey(replica_id, ask.replica_directory_id)
+                is_voter = track(replica, role, key, ask.fetch_offset, now_ms)
+            parked = ParkedFetch(
+                token=token,
+                partition=ask,
+                bytes_max=max(0, min(request.max_bytes, replica.config.fetch_max_bytes)),
+                is_voter=is_voter or replica_id in replica.voters.ids,
+                host=host,
+            )
+            wait_ms = min(request.max_wait_ms, replica.config.request_timeout_ms)
+            _park(replica, role, parked, now_ms + wait_ms)
 
 
-def _park(
-    replica: Replica,
-    role: Leader,
-    token: int,
-    request: FetchRequest,
-    ask: FetchPartition,
-    now_ms: int,
-) -> None:
-    replica_id, is_voter = request.replica_state.replica_id, False
-    if replica_id >= 0:
-        key = ReplicaKey(replica_id, ask.replica_directory_id)
-        is_voter = track(replica, role, key, ask.fetch_offset, now_ms)
-    if role.parked.is_full():
-        _answer(replica, role, token)
-        return
-    config = replica.config
-    role.parked.park(
-        ParkedFetch(
-            token=token,
-            partition=ask,
-            bytes_max=max(0, min(request.max_bytes, config.fetch_max_bytes)),
-            is_voter=is_voter or replica_id in replica.voters.ids,
-        ),
-        now_ms + min(request.max_wait_ms, config.request_timeout_ms),
-    )
+def _park(replica: Replica, role: Leader, fetch: ParkedFetch, deadline_ms: int) -> None:
+    """Let it wait, unless too many do.
+
+    Each look at the log is a look at all that wait, and without an authorizer anybody may ask: no
+    host may have more than its nodes need.
+    """
+    waiting = role.parked.waiting
+    is_too_many = role.parked.is_full()
+    if fetch.host and len(waiting) >= OF_HOST_MAX:
+        of_host = sum(each.host == fetch.host for _, each in waiting)
+        is_too_many = is_too_many or of_host >= OF_HOST_MAX
+    if is_too_many:
+        _answer(replica, role, fetch.token)
+    else:
+        role.parked.park(fetch, deadline_ms)
 
 
 def _is_linger_over(role: Leader, high_watermark: int, now_ms: int) -> bool:

@@ -29,7 +29,7 @@ def snapshot_refusal(
     if top_level is not ErrorCode.NONE or ask is None:
         error = top_level or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return FetchSnapshotResponse(error_code=error, topics=())
-    error = fetch_rules.check_leader_epoch(
+    error = fetch_rules.check_known_epoch(
         ask.current_leader_epoch, role.epoch, is_leader=isinstance(role, Leader)
     )
     error = error or _check_position(replica, ask)

@@ -47,11 +47,20 @@ def session_hearer(driver: ZkDriver) -> Callable[[SessionEvent], None]:
     return lambda event: driver.hear(ZkEvent(event=event))
 
 
-def ask_by(driver: ZkDriver, client: ZkClient) -> None:
-    """Have `client` asked what the core asks of ZooKeeper."""
+def _ignore(_operation: Operation, _result: Result) -> None:
+    """The default: nobody looks on."""
+
+
+def ask_by(
+    driver: ZkDriver, client: ZkClient, note: Callable[[Operation, Result], None] = _ignore
+) -> None:
+    """Have `client` asked what the core asks of ZooKeeper. `note` sees every result before the
+    core does.
+    """
 
     def ask(request: ZkRequest) -> None:
         def done(result: Result) -> None:
+            note(request.operation, result)
             driver.hear(ZkResult(token=request.token, result=result))
 
         client.ask(request.operation, session_id=request.session_id, done=done)

@@ -14,7 +14,8 @@ A `Stop` of an application ends the process; its session ends with it, and so do
 from collections.abc import Mapping
 from typing import Protocol
 
-from quorum.core.effects import Answer, Effect, Event, Request, Stop, earliest
+from quorum.core.door import Door
+from quorum.core.effects import Answer, Effect, Event, HangUp, Reply, Request, Stop, earliest
 from quorum.zookeeper.zk_effects import ZkEvent
 from wire.zk.session import Session, SessionChanged
 
@@ -40,9 +41,16 @@ class ZkApplication(Protocol):
 class ZkMember:
     """`applications` by the owner name of their tokens, the controller before the broker."""
 
-    def __init__(self, session: Session, applications: Mapping[str, ZkApplication]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        applications: Mapping[str, ZkApplication],
+        door: Door | None = None,
+    ) -> None:
         self.session = session
         self.applications = dict(applications)
+        self.door = door  # which all requests pass but those from inside the process
+        self._refusals: list[Effect] = []  # of the door
         self._due_ms: int | None = None  # the first deadline of them, after a settlement
         self._has_stopped = False
 
@@ -85,9 +93,14 @@ class ZkMember:
         return earliest(*[core.deadline_ms() for core in self.applications.values()])
 
     def take_effects(self) -> list[Effect]:
-        effects: list[Effect] = []
+        effects, self._refusals = self._refusals, []
         for application in self.applications.values():
             effects += application.take_effects()
+        if self.door is not None and self.door.is_amending:
+            effects = [
+                self.door.amend(each) if isinstance(each, Reply | HangUp) else each
+                for each in effects
+            ]
         for effect in effects:
             if isinstance(effect, Stop):
                 self._has_stopped = True
@@ -96,11 +109,26 @@ class ZkMember:
     # --- routing ------------------------------------------------------------------------------
 
     def _serve(self, request: Request, now_ms: int) -> None:
-        for application in self.applications.values():
+        *beside, broker = self.applications.values()
+        for application in beside:
             if request.forwarded or application.serves(request.body):
-                application.receive(request, now_ms)
+                self._admit(application, request, now_ms, is_control=True)
                 return
-        raise AssertionError(f"not served: {type(request.body).__name__}")
+        # A Fetch of the metadata log, which there is none of, is for the broker, too: it says so.
+        self._admit(broker, request, now_ms, is_control=False)
+
+    def _admit(
+        self, application: ZkApplication, request: Request, now_ms: int, *, is_control: bool
+    ) -> None:
+        """ACLs have no place in ZooKeeper: what the door goes by is there from the start."""
+        if self.door is not None and request.listener:
+            admitted = self.door.admit(request, is_control=is_control)
+            assert admitted is not None, "nothing is waited for"
+            if isinstance(admitted, Reply):
+                self._refusals.append(admitted)
+                return
+            request = admitted
+        application.receive(request, now_ms)
 
     def _tell(self, event: ZkEvent, now_ms: int) -> None:
         if isinstance(event.event, SessionChanged):

@@ -33,8 +33,9 @@ from quorumlab.compare.stage import GaveUp, Stage
 from quorumlab.compare.subjects import Subject, Timeouts, settings_of, silence_ms, subject_named
 from quorumlab.interrupts import uninterrupted
 
-__all__ = ["measure"]
+__all__ = ["Secure", "measure"]
 
+Secure = Callable[[LocalCluster], object]  # makes what a secured one needs before it starts
 _TRAILING_SECONDS = 0.3  # milestones come behind the first writes
 
 
@@ -46,16 +47,19 @@ def staged(
     partitions: int,
     settings: Mapping[str, str],
     zookeeper_delay_ms: int,
+    security: str,
+    secure: Secure,
     directory: Path,
     seconds: float,
     say: Callable[[str], None],
 ) -> Iterator[Stage]:
     """A new cluster, ready; ended when left. What its nodes said stays if it was given up."""
-    cluster = _created(subject, experiment, directory, zookeeper_delay_ms)
+    cluster = _created(subject, experiment, directory, zookeeper_delay_ms, security)
     stage = Stage(cluster, subject, experiment, partitions, seconds, say)
     # Not those of `up`, which has time-outs of its own.
     cluster.settings = {**settings, "quorumlab.broker.dataless": str(not stage.has_data).lower()}
     try:
+        secure(cluster)
         cluster.start_all()
         cluster.wait_ready(seconds, progress=stage.check)
         yield stage
@@ -73,7 +77,11 @@ def staged(
 
 
 def _created(
-    subject: Subject, experiment: Experiment, directory: Path, zookeeper_delay_ms: int
+    subject: Subject,
+    experiment: Experiment,
+    directory: Path,
+    zookeeper_delay_ms: int,
+    security: str,
 ) -> LocalCluster:
     shutil.rmtree(directory, ignore_errors=True)
     if subject.has_zookeeper:
@@ -85,7 +93,11 @@ def _created(
             zookeeper_delay_ms=zookeeper_delay_ms,
         )
     return LocalCluster.create(
-        directory, controllers=CONTROLLERS, brokers=BROKERS, engine=subject.engine
+        directory,
+        controllers=CONTROLLERS,
+        brokers=BROKERS,
+        engine=subject.engine,
+        security=security,
     )
 
 
@@ -104,6 +116,8 @@ def measure(
     seconds: float,
     seed: int,
     zookeeper_delay_ms: int,
+    security: str,
+    secure: Secure,
     say: Callable[[str], None],
 ) -> Cell:
     """`directory` is for the cluster, and stays only if it failed or gave up."""
@@ -115,6 +129,7 @@ def measure(
         experiment=key.experiment,
         partitions=key.partitions,
         timeouts=key.timeouts,
+        run=key.run,
         outcome=MEASURED,
         silence_ms=silence_ms(subject, settings),
         limit_seconds=seconds,
@@ -130,11 +145,13 @@ def measure(
             partitions=key.partitions,
             settings=settings,
             zookeeper_delay_ms=zookeeper_delay_ms,
+            security=security,
+            secure=secure,
             directory=directory,
             seconds=seconds,
             say=say,
         ) as stage:
-            trial = SCENARIOS[key.experiment](stage, Random(seed))
+            trial = SCENARIOS[key.experiment](stage, Random(seed + key.run - 1))
             cell = _collected(cell, stage, trial, subject)
     except GaveUp as error:
         cell = replace(cell, outcome=GAVE_UP, why=str(error))
@@ -172,7 +189,14 @@ def _with_client(
 ) -> Cell:
     silences = client.silences(affected)
     client.stop()
-    read = read_back(stage.brokers, stage.topics, client.acknowledged, client.leader, stage.check)
+    read = read_back(
+        stage.brokers,
+        stage.topics,
+        client.acknowledged,
+        client.leader,
+        stage.check,
+        settings=stage.settings,
+    )
     return replace(
         cell,
         client={

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged, Attempt, Attempts, Outcome
@@ -44,7 +45,14 @@ class Silences:
 class MeasuringClient:
     """It writes from `start` to `stop`."""
 
-    def __init__(self, brokers: Sequence[NodeLayout], topics: Sequence[Topic]) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[NodeLayout],
+        topics: Sequence[Topic],
+        *,
+        settings: ClientSettings = PLAIN,
+    ) -> None:
+        self._settings = settings
         self._topics = topics
         self._attempts = Attempts([replicas for topic in topics for replicas in topic.placed])
         self._lock = threading.Lock()
@@ -111,7 +119,7 @@ class MeasuringClient:
         address = [(broker.host, broker.port)]
         while not self._stop.is_set():
             try:
-                with Client(address, timeout_seconds=_ANSWER_SECONDS) as client:
+                with Client(address, _ANSWER_SECONDS, settings=self._settings) as client:
                     self._write_through(client, broker.id)
             except ClusterError:
                 with self._lock:

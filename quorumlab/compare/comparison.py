@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from jepsen_like.installation import ROOT, has_history
-from quorumlab.compare.cell import measure
+from quorumlab.compare.cell import Secure, measure
 from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
 from quorumlab.compare.results import MEASURED, CellKey, Results
 from quorumlab.compare.subjects import Subject, subject_named
@@ -31,6 +31,7 @@ __all__ = [
     "estimate_seconds",
     "make",
     "planned",
+    "repeated",
     "within",
 ]
 
@@ -84,6 +85,11 @@ def planned(
     return sorted(keys, key=lambda key: (_wave(key), key.partitions, order.index(key.experiment)))
 
 
+def repeated(keys: Sequence[CellKey], runs: int) -> list[CellKey]:
+    """All cells once, then all of them again: what else the machine does meets all designs."""
+    return [replace(key, run=run) for run in range(1, runs + 1) for key in keys]
+
+
 def _wave(key: CellKey) -> int:
     """First failures at quick sizes, then changes and defaults at quick sizes, then the rest."""
     is_failure = key.experiment in ("broker-crash", "controller-failover")
@@ -133,6 +139,7 @@ def make(
     *,
     scratch: Path,
     cell_seconds: float,
+    secure: Secure,
     until: float | None,
     is_interrupted: Callable[[], bool],
 ) -> list[CellKey]:
@@ -159,6 +166,8 @@ def make(
                 seconds=cell_seconds,
                 seed=results.seed,
                 zookeeper_delay_ms=results.zookeeper_delay_ms,
+                security=results.security,
+                secure=secure,
                 say=show,
             )
         finally:

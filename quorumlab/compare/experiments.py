@@ -48,6 +48,7 @@ class Experiment:
     what: str
     steps: Sequence[str]  # in order
     causes: Sequence[str]  # of the milestones that belong to it
+    waits: Sequence[str] = ()  # steps that last as long as a setting, or the experiment, says
     needs_controller: bool = False
     needs_zookeeper: bool = False
     zookeepers: int = 1
@@ -75,6 +76,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker crash",
             what="kill -9 of a broker that leads a third of the partitions",
             steps=_FAILOVER,
+            waits=("detected",),
             causes=(Occasion.BROKER_FAILED,),
         ),
         Experiment(
@@ -82,6 +84,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Controller failover",
             what="kill -9 of the active controller; on ZooKeeper that is a broker, too",
             steps=("detected", "elected", "ready", "first change", "first write"),
+            waits=("detected",),
             causes=(Occasion.CONTROLLER_FAILED,),
             needs_controller=True,
         ),
@@ -91,6 +94,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             what="SIGSTOP of a leader past its session, then SIGCONT: a zombie",
             steps=(*_FAILOVER, "resumed", "in sync"),
             needs_data=True,
+            waits=("detected", "resumed"),
             causes=(Occasion.BROKER_FAILED,),
         ),
         Experiment(
@@ -122,6 +126,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             what="a follower stands still for longer than it may lag, and catches up",
             steps=("shrunk", "resumed", "grown"),
             needs_data=True,
+            waits=("shrunk", "resumed"),
             causes=(Occasion.ISR,),
             spared=(3,),
             settings={
@@ -163,6 +168,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker crash in a flood",
             what="the same, while another broker is asked for more than it can serve",
             steps=_FAILOVER,
+            waits=("detected",),
             causes=(Occasion.BROKER_FAILED,),
             needs_controller=True,
             needs_data=True,
@@ -173,6 +179,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             title="Broker bounce",
             what="kill -9 of a broker that is back before the controller, which stood still, looks",
             steps=("resumed", "detected", "decided", "persisted", "first write", "in sync"),
+            waits=("resumed",),
             causes=(Occasion.BROKER_FAILED,),
             needs_controller=True,
             needs_zookeeper=True,

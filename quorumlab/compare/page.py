@@ -1,27 +1,32 @@
-"""The results as one HTML page that needs nothing else: no network, no script, no server.
+"""The results as one HTML page of slides that needs nothing else: no network, no script, no server.
 
-Bars of steps, curves of growth, what the client saw, and the ledger. The page's policy allows its
-own style by its digest, and nothing else at all.
+A slide is an experiment, and its title the answer (`answers`). It shows the bars that the answer is
+about, and how that grows; all other sizes, what the client saw and the ledger are folded below. The
+page's policy allows its own style by its digest, and nothing else at all: what moves from slide to
+slide is the browser's own scrolling.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 
-from jepsen_like.report.page import digest, filled, part
-from quorumlab.compare.experiments import DATA_MAX, EXPERIMENTS
-from quorumlab.compare.node_measurements import goes_on, of_all_roles
+from jepsen_like.report.parts import digest, filled, part
+from quorumlab.compare.answers import Answer, Question, answer, busy
+from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.plots import bars, curve_legend, curves, legend, shown_ms
-from quorumlab.compare.results import MEASURED, Cell, Results, Spread
-from quorumlab.compare.segments import SINCE_DETECTED, exponent, in_words, own_times, segments
-from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
+from quorumlab.compare.results import MEASURED, Cell, Results
+from quorumlab.compare.runs import Runs, runs_of
+from quorumlab.compare.segments import SINCE_DETECTED, own_times, segments
+from quorumlab.compare.sheets import clients, growth_table, ledger, with_exponent
+from quorumlab.compare.subjects import as_shown
 from quorumlab.compare.subjects import in_words as settings_in_words
 from quorumlab.compare.table import in_order
 
-__all__ = ["page"]
+__all__ = ["TITLE", "answers_of", "facts", "page"]
 
-_TITLE = "What each way of keeping the metadata costs when something fails"
-_OPEN_SIZE = 1000  # of an experiment, the group nearest to it is shown at once
+TITLE = "What each way of keeping the metadata costs when something fails"
+_FIRST, _LAST = "answers", "steps"  # the slides before and behind the experiments
 _FACTS: Mapping[str, str] = {
     "date": "measured",
     "processors": "processors",
@@ -31,164 +36,159 @@ _FACTS: Mapping[str, str] = {
     "load_average": "load before",
     "commit": "commit",
 }
+_NAME = re.compile(r"\bzk-[\w-]+")
+_UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
+Points = Sequence[tuple[int, float]]  # partitions, ms
 
 
 def page(results: Results) -> str:
     style = part(__package__, "page.css")
-    cells = in_order(results.cells.values())
-    experiments = [name for name in EXPERIMENTS if any(c.experiment == name for c in cells)]
+    warning = busy(results)
+    answers = answers_of(results)
+    names = [_FIRST, *answers, _LAST]
+    warned = f'<p class="warning">{escape(warning)}.</p>' if warning else ""
+    slides = (
+        _slide(told, _cells_of(results, name), (names[at], names[at + 2]), warned)
+        for at, (name, told) in enumerate(answers.items())
+    )
     slots = {
         "policy": f"default-src 'none'; style-src {digest(style)}",
-        "title": _TITLE,
+        "title": TITLE,
         "style": style,
-        "facts": "".join(_facts(results)),
-        "nav": "".join(f'<a href="#{name}">{EXPERIMENTS[name].title}</a>' for name in experiments),
-        "sections": "".join(
-            _section(name, [cell for cell in cells if cell.experiment == name])
-            for name in experiments
+        "facts": "".join(
+            f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+            for name, value in facts(results).items()
         ),
+        "warning": warned,
+        "nav": "".join(
+            f'<li><a href="#{name}">{_sentence(each)}</a></li>' for name, each in answers.items()
+        ),
+        "sections": "".join(slides),
     }
     return filled(__package__, slots)
 
 
-def _facts(results: Results) -> Iterator[str]:
+def answers_of(results: Results) -> dict[str, Answer]:
+    """By experiment, in their order."""
+    is_busy = bool(busy(results))
+    measured = {cell.experiment for cell in results.cells.values()}
+    return {
+        name: answer(_cells_of(results, name), is_busy=is_busy)
+        for name in EXPERIMENTS
+        if name in measured
+    }
+
+
+def facts(results: Results) -> dict[str, str]:
+    """The machine, and how much of what was asked for was measured."""
     machine = {name: str(results.machine.get(key, "")) for key, name in _FACTS.items()}
     if results.zookeeper_delay_ms:
         machine["ZooKeeper answers later by"] = shown_ms(results.zookeeper_delay_ms)
+    if results.security:
+        machine["clients speak"] = results.security
     measured = sum(cell.outcome == MEASURED for cell in results.cells.values())
-    for name, value in {**machine, "cells": f"{measured} of {len(results.cells)}"}.items():
-        if value:
-            yield f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+    told = {**machine, "cells": f"{measured} of {len(results.cells)}"}
+    return {name: value for name, value in told.items() if value}
 
 
-def _section(name: str, cells: Sequence[Cell]) -> str:
-    experiment = EXPERIMENTS[name]
-    groups = [
-        (key, list(group))
-        for key, group in groupby(cells, lambda cell: (cell.timeouts, cell.partitions))
-    ]
-    nearest = min(groups, key=lambda each: (each[0][0] != "equal", abs(each[0][1] - _OPEN_SIZE)))
-    steps = [
-        step
-        for step in experiment.steps
-        if any(step == each.step for cell in cells for each in segments(cell))
-    ]
+def _cells_of(results: Results, experiment: str) -> list[Cell]:
+    return in_order(cell for cell in results.cells.values() if cell.experiment == experiment)
+
+
+# --- a slide ------------------------------------------------------------------------------
+
+
+def _slide(told: Answer, cells: Sequence[Cell], around: tuple[str, str], warned: str) -> str:
+    experiment = EXPERIMENTS[cells[0].experiment]
+    name = experiment.name
+    before, after = around
+    seen = {each.step for cell in cells for each in segments(cell)}
+    steps = [step for step in experiment.steps if step in seen]
     parts = [
-        f'<section id="{name}"><h2>{escape(experiment.title)}</h2>',
-        f'<p class="note">{escape(experiment.what)}.</p>',
-        legend(steps),
-        *(_group(key, group, is_open=(key, group) == nearest) for key, group in groups),
-        _growth(cells),
-        "</section>",
+        f'<section id="{name}" class="slide" aria-labelledby="{name}-answer">',
+        f'<p class="kicker">{escape(experiment.title)} <span>{escape(experiment.what)}; '
+        f"{_size(told)}</span></p>",
+        f'<h2 id="{name}-answer">{_sentence(told)}</h2>',
+        f'<p class="note">{escape(". ".join(told.caveats))}.</p>' if told.caveats else "",
+        warned,
+        legend(steps, experiment.waits),
+        bars(told.shown, told.question),
+        _picture(told, cells),
+        _everything(cells),
+        f'<p class="turn"><a href="#{before}">&larr; before</a> <a href="#{_FIRST}">answers</a> '
+        f'<a href="#{after}">next &rarr;</a></p></section>',
     ]
     return "".join(parts)
 
 
-def _group(key: tuple[str, int], cells: Sequence[Cell], *, is_open: bool) -> str:
+def _sentence(told: Answer) -> str:
+    """No line ends within a design's name, or between a number and its unit."""
+    rest = f"; <small>{escape('; '.join(told.reservations))}.</small>" if told.reservations else "."
+    said = _UNIT.sub("\u00a0", escape(told.claim) + rest)
+    return _NAME.sub(r'<span class="name">\g<0></span>', said)
+
+
+def _size(told: Answer) -> str:
+    silences = sorted({cell.silence_ms for runs in told.shown for cell in runs.measured})
+    return f"{told.partitions:,} partitions, {_given_up(told.timeouts, silences)}"
+
+
+def _given_up(timeouts: str, silences_ms: Sequence[int]) -> str:
+    silences = [f"{ms / 1000:g}" for ms in silences_ms]
+    after = f": a broker is given up after {' or '.join(silences)} s" if silences else ""
+    return settings_in_words(timeouts) + after
+
+
+def _picture(told: Answer, cells: Sequence[Cell]) -> str:
+    """What the answer is about, against the number of partitions."""
+    equal = [cell for cell in cells if cell.timeouts == "equal"]
+    found = _needed(equal, told.question)
+    if len({partitions for points in found.values() for partitions, _ in points}) < 2:
+        return ""
+    numbers = {name: at for at, name in enumerate(found)}
+    rows = "".join(
+        f"<li>{escape(name)}: {with_exponent(points)}</li>" for name, points in found.items()
+    )
+    since = told.question.since or "the fault"
+    return (
+        f'<div class="picture">{curves(f"from {since} to {told.question.until}", found, numbers)}'
+        f"<div>{curve_legend(list(found), numbers)}"
+        '<p class="note">How it grows with the partitions, as a power: 0 is flat, 1 is linear.</p>'
+        f'<ul class="powers">{rows}</ul></div></div>'
+    )
+
+
+def _needed(cells: Sequence[Cell], question: Question) -> dict[str, Points]:
+    """A point a run, by subject."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for runs in runs_of(cells):
+        for cell in runs.measured:
+            ms = Runs([cell]).between(question.since, question.until).half
+            if ms is not None:
+                found.setdefault(cell.subject, []).append((cell.partitions, ms))
+    return {name: found[name] for name in sorted(found, key=as_shown)}
+
+
+# --- everything that was measured -----------------------------------------------------------
+
+
+def _everything(cells: Sequence[Cell]) -> str:
+    groups = groupby(cells, lambda cell: (cell.timeouts, cell.partitions))
+    told = "".join(_group(key, runs_of(group)) for key, group in groups)
+    return (
+        '<details class="all"><summary>Every size and setting <small>what the client saw, and the '
+        f"ledger</small></summary>{told}{_growth(cells)}</details>"
+    )
+
+
+def _group(key: tuple[str, int], shown: Sequence[Runs]) -> str:
     timeouts, partitions = key
-    found = sorted({cell.silence_ms for cell in cells if cell.outcome == MEASURED})
-    silences = [f"{ms / 1000:g}" for ms in found]
+    silences = sorted({cell.silence_ms for runs in shown for cell in runs.measured})
     return (
-        f"<details{' open' if is_open else ''}><summary>{partitions:,} partitions "
-        f"<small>{settings_in_words(timeouts)}: a broker is given up after "
-        f"{' or '.join(silences)} s</small></summary>"
-        f"{bars(cells)}{_clients(cells)}{_ledger(cells)}</details>"
+        f"<details open><summary>{partitions:,} partitions "
+        f"<small>{_given_up(timeouts, silences)}</small></summary>"
+        f"{bars(shown)}{clients(shown)}{ledger(shown)}</details>"
     )
-
-
-# --- what the client saw ------------------------------------------------------------------
-
-
-def _clients(cells: Sequence[Cell]) -> str:
-    measured = [cell for cell in cells if cell.outcome == MEASURED]
-    if not measured:
-        return ""
-    if measured[0].partitions > DATA_MAX:
-        return '<p class="note">Without data: brokers hold none, and no client writes.</p>'
-    head = (
-        "design", "lost", "acknowledged", "new leaders", "half", "99 %", "last",
-        "others: half", "last", "longest gap", "errors",
-    )  # fmt: skip
-    rows = [
-        [
-            escape(cell.subject),
-            _lost(cell),
-            f"{cell.records.acknowledged:,}",
-            f"{cell.affected:,}" if cell.affected else "&ndash;",
-            *_quantiles(cell.client["first_ms"]),
-            *_quantiles(cell.client["others_ms"])[::2],
-            _quantiles(cell.client["longest_ms"])[2],
-            escape(", ".join(f"{name} {n:,}" for name, n in sorted(cell.errors.items()))) or "none",
-        ]
-        for cell in measured
-    ]
-    notes = "".join(
-        f'<p class="note">{escape(cell.subject)} lost what it acknowledged; its document says so: '
-        f"{escape(cell.records.admitted)}</p>"
-        for cell in measured
-        if cell.records.lost and cell.records.admitted
-    )
-    told = "<h3>What the client saw: time without an acknowledged write</h3>"
-    return told + _table(head, rows, wide=(len(head) - 1,)) + notes
-
-
-def _lost(cell: Cell) -> str:
-    records = cell.records
-    unread = f" <small>({records.unread} partitions unread)</small>" if records.unread else ""
-    return (f'<span class="bad">{records.lost}</span>' if records.lost else "0") + unread
-
-
-def _quantiles(spread: Spread) -> tuple[str, str, str]:
-    if not spread.count:
-        return ("&ndash;",) * 3
-    most = "never" if spread.never else None
-    half, nearly = (
-        "never" if each is None else shown_ms(each) for each in (spread.half, spread.most_99)
-    )
-    return half, nearly, most or ("never" if spread.most is None else shown_ms(spread.most))
-
-
-# --- the ledger ---------------------------------------------------------------------------
-
-
-def _ledger(cells: Sequence[Cell]) -> str:
-    measured = [cell for cell in cells if cell.outcome == MEASURED and cell.ledger]
-    if not measured:
-        return ""
-    summed = {cell.subject: of_all_roles(cell.ledger) for cell in measured}
-    names = sorted({name for counts in summed.values() for name in counts})
-    partitions = measured[0].partitions
-    said = "<h3>The ledger: what the nodes did on account of it</h3>"
-    own = _ledger_table([name for name in names if not goes_on(name)], summed, partitions)
-    other = _ledger_table([name for name in names if goes_on(name)], summed, partitions)
-    return (
-        f"{said}{own}<details><summary>What goes on anyway <small>fetches, heartbeats, what the "
-        f"client sent, bytes: more of it the longer it lasts</small></summary>{other}</details>"
-    )
-
-
-def _ledger_table(
-    names: Sequence[str], summed: Mapping[str, Mapping[str, int]], partitions: int
-) -> str:
-    rows = [
-        [escape(name), *(_counted(counts.get(name, 0), partitions) for counts in summed.values())]
-        for name in names
-    ]
-    return _table(("count (a partition)", *map(escape, summed)), rows)
-
-
-def _counted(count: int, partitions: int) -> str:
-    if not count:
-        return "&ndash;"
-    each = count / partitions
-    return (
-        f"{count:,} <small>{each:.2g}</small>"
-        if each < 10
-        else f"{count:,} <small>{each:,.0f}</small>"
-    )
-
-
-# --- growth -------------------------------------------------------------------------------
 
 
 def _growth(cells: Sequence[Cell]) -> str:
@@ -196,60 +196,24 @@ def _growth(cells: Sequence[Cell]) -> str:
     if len({cell.partitions for cell in equal}) < 2:
         return ""
     by_step = own_times(equal)
-    subjects = list(dict.fromkeys(sorted((c.subject for c in equal), key=_rank)))
+    subjects = sorted({cell.subject for cell in equal}, key=as_shown)
     numbers = {name: number for number, name in enumerate(subjects)}
-    steps = (*EXPERIMENTS[cells[0].experiment].steps, SINCE_DETECTED)
-    order = [step for step in steps if step in by_step]
-    rows = [
-        [escape(step), *(_exponent(by_step[step].get(subject, ())) for subject in subjects)]
-        for step in order
-    ]
+    experiment = EXPERIMENTS[cells[0].experiment]
+    order = [step for step in (*experiment.steps, SINCE_DETECTED) if step in by_step]
     plots = "".join(
         curves(_growing(step), by_step[step], numbers)
         for step in order
-        if step != "detected"  # a time-out, and no growth
+        if step not in experiment.waits
     )
     return (
         "<details open><summary>Growth <small>time of each step against the number of partitions; "
         "the exponent: 0 is flat, 1 is linear</small></summary>"
         f'{curve_legend(subjects, numbers)}<div class="curves">{plots}</div>'
-        f"{_table(('exponent', *map(escape, subjects)), rows)}</details>"
+        f"{growth_table(order, by_step, subjects)}</details>"
     )
 
 
 def _growing(step: str) -> str:
-    return (
-        "all since it was detected" if step == SINCE_DETECTED else f"{step}, since the step before"
-    )
-
-
-def _rank(subject: str) -> tuple[int, str]:
-    return ALL_DESIGNS.index(subject_named(subject).design), subject
-
-
-def _exponent(points: Sequence[tuple[int, float]]) -> str:
-    found = exponent(points)
-    if found is None:
-        return "&ndash;"
-    sizes = len({partitions for partitions, _ in points})
-    return f"{found:.2f} <small>{in_words(found)}, of {sizes} sizes</small>"
-
-
-# --- markup -------------------------------------------------------------------------------
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], wide: Sequence[int] = ()) -> str:
-    marks = [" class=wide" if at in wide else "" for at in range(len(head))]
-    first = "".join(
-        f'<th scope="col"{mark}>{name}</th>' for name, mark in zip(head, marks, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{mark}>{value}</td>" for value, mark in zip(row, marks, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{head[0]}"><table>'
-        f"<thead><tr>{first}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    if step == SINCE_DETECTED:
+        return "all since it was detected"
+    return f"{step}, since the step before"

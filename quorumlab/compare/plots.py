@@ -9,9 +9,13 @@ without style, so that the policy of the page can forbid that.
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
+from statistics import median_low
 
-from quorumlab.compare.results import MEASURED, Cell
-from quorumlab.compare.segments import Segment, segments
+from quorumlab.compare.answers import Question, ranged, spread_in_words
+from quorumlab.compare.experiments import EXPERIMENTS
+from quorumlab.compare.results import MEASURED
+from quorumlab.compare.runs import Runs
+from quorumlab.compare.segments import Segment, segments, waited
 
 __all__ = ["bars", "curve_legend", "curves", "legend", "shown_ms"]
 
@@ -27,7 +31,6 @@ _CLASSES: Mapping[str, str] = {
     "ready": "ready",
     "first change": "answered",
     "shrunk": "decided",
-    "resumed": "detected",
     "in sync": "applied",
     "grown": "applied",
 }
@@ -46,74 +49,129 @@ def shown_ms(ms: float) -> str:
     return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
-def legend(steps: Sequence[str]) -> str:
+def legend(steps: Sequence[str], waits: Sequence[str]) -> str:
+    """Steps that a setting decides are told apart from those of the design."""
+    groups = (
+        ("a setting:", [step for step in steps if step in waits]),
+        ("the design:", [step for step in steps if step not in waits]),
+    )
     items = (
-        f'<li><svg viewBox="0 0 26 12" aria-hidden="true"><rect class="{_class(step)}" width="26" '
-        f'height="12" rx="2"/></svg>{escape(step)}</li>'
-        for step in steps
+        f"<li><b>{name}</b></li>" + "".join(_swatch(step, waits) for step in mine)
+        for name, mine in groups
+        if mine
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
 
 
-def bars(cells: Sequence[Cell]) -> str:
-    """Draws one experiment at one size: all bars have the same scales."""
-    found = {cell.subject: segments(cell) for cell in cells if cell.outcome == MEASURED}
+def _swatch(step: str, waits: Sequence[str]) -> str:
+    return (
+        f'<li><svg viewBox="0 0 26 12" aria-hidden="true"><rect class="{_class(step, waits)}" '
+        f'x="1" y="1" width="24" height="10" rx="2"/></svg>{escape(step)}</li>'
+    )
+
+
+def bars(shown: Sequence[Runs], brief: Question | None = None) -> str:
+    """Draws one experiment at one size: all bars have the same scales. Of several runs, the one in
+    the middle is drawn, and a line from the end of the shortest to that of the longest. Brief
+    rows tell of what the question is about, and not of every step."""
+    found = {
+        runs.subject: segments(runs.middle) for runs in shown if runs.middle.outcome == MEASURED
+    }
+    longest = max((runs.ends.most or 0.0 for runs in shown), default=0.0)
     whole = max((parts[-1].end_ms for parts in found.values() if parts), default=0.0)
+    whole = max(whole, longest)
     has_detection = any(parts and parts[0].step == "detected" for parts in found.values())
     after = max(
         (parts[-1].end_ms - _detected_ms(parts) for parts in found.values() if parts), default=0.0
     )
     rows = [
-        '<span class="axis blank"></span>'
-        f'<span class="axis"><span>since the fault</span><span>{shown_ms(whole)}</span></span>'
-        '<span class="axis zoomed">'
-        + (
-            f"<span>since it was detected</span><span>{shown_ms(after)}</span>"
-            if has_detection
-            else ""
-        )
-        + "</span>"
+        '<span class="axis blank"></span>',
+        _axis("since the fault", whole, "" if has_detection else " whole"),
+        _axis("since it was detected", after, " zoomed") if has_detection else "",
+        '<span class="axis blank"></span>' if brief else "",
     ]
-    for cell in cells:
-        parts = found.get(cell.subject)
-        rows.extend(_row(cell, parts, whole, after if has_detection else 0.0))
-    return f'<div class="bars">{"".join(rows)}</div>'
+    for runs in shown:
+        parts = found.get(runs.subject)
+        told = _brief(runs, parts or (), brief) if brief else _told(runs, parts or ())
+        rows.extend(_row(runs, parts, (whole, after if has_detection else None), told))
+    return f'<div class="bars{" brief" if brief else ""}">{"".join(rows)}</div>'
 
 
-def _row(cell: Cell, parts: list[Segment] | None, whole: float, after: float) -> Iterator[str]:
+def _axis(name: str, ms: float, mark: str) -> str:
+    return f'<span class="axis{mark}"><span>{name}</span><span>{shown_ms(ms)}</span></span>'
+
+
+def _row(
+    runs: Runs, parts: list[Segment] | None, spans: tuple[float, float | None], told: str
+) -> Iterator[str]:
+    whole, after = spans
+    cell = runs.middle
     yield f'<span class="subject">{escape(cell.subject)}</span>'
     if parts is None:
-        yield f'<span class="out">{escape(cell.outcome)}: {escape(cell.why)}</span>'
+        why = f"{cell.outcome}: {cell.why}" if cell.why else cell.outcome
+        yield f'<span class="out">{escape(why)}</span>'
         return
     if not parts:
         yield '<span class="out">no step was seen to end</span>'
         return
     first = _detected_ms(parts)
     zoomed = [each for each in parts if each.step != "detected"]
-    yield _bar(parts, 0.0, whole)
-    yield _bar(zoomed, first, after) if after else "<span></span>"
-    yield f'<p class="told">{_told(parts)}</p>'
+    waits = EXPERIMENTS[cell.experiment].waits
+    since_fault = _bar(parts, 0.0, whole, waits, _whisker(runs, whole))
+    if after is None:
+        yield f'<div class="whole">{since_fault}</div>'
+    else:
+        yield since_fault + _bar(zoomed, first, after, waits, "")
+    yield f'<p class="told">{told}</p>'
 
 
-def _bar(parts: Sequence[Segment], begin: float, span: float) -> str:
+def _whisker(runs: Runs, whole: float) -> str:
+    ends = runs.ends
+    if len(runs.measured) < 2 or ends.least is None or ends.most is None:
+        return ""
+    least, most = (_at(ms, whole) for ms in (ends.least, ends.most))
+    return f'<path class="spread" d="M{least:.1f} 1V9M{least:.1f} 5H{most:.1f}M{most:.1f} 1V9"/>'
+
+
+def _bar(
+    parts: Sequence[Segment], begin: float, span: float, waits: Sequence[str], spread: str
+) -> str:
     rects = (
-        f'<rect class="{_class(each.step)}" x="{_at(each.start_ms - begin, span):.1f}" y="0" '
-        f'width="{max(1.5, _at(each.ms, span)):.1f}" height="10">'
+        f'<rect class="{_class(each.step, waits)}" x="{_at(each.start_ms - begin, span):.1f}" '
+        f'y="0" width="{max(1.5, _at(each.ms, span)):.1f}" height="10">'
         f"<title>{escape(each.step)}: {shown_ms(each.end_ms)}</title></rect>"
         for each in parts
     )
     told = ", ".join(f"{each.step} {shown_ms(each.end_ms)}" for each in parts)
     return (
         f'<svg viewBox="0 0 {_WIDE:.0f} 10" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">{"".join(rects)}</svg>'
+        f'aria-label="{escape(told)}">{"".join(rects)}{spread}</svg>'
     )
 
 
-def _told(parts: Sequence[Segment]) -> str:
+def _told(runs: Runs, parts: Sequence[Segment]) -> str:
     said = [
         f"{escape(each.step)} {'+' if each.start_ms else ''}{shown_ms(each.ms)}" for each in parts
     ]
-    return " &middot; ".join([*said, f"<b>{shown_ms(parts[-1].end_ms)}</b>"])
+    if len(runs.measured) > 1:
+        said.append(escape(ranged(runs.ends)))
+    return " &middot; ".join([*said, _sum_told(runs, parts)])
+
+
+def _sum_told(runs: Runs, parts: Sequence[Segment]) -> str:
+    """What a setting decided, and what the design did."""
+    if not parts:
+        return ""
+    setting, design = waited(runs.middle)
+    whole = f"<b>{shown_ms(parts[-1].end_ms)}</b>"
+    if setting:
+        whole += f" = {shown_ms(setting)} setting + <b>{shown_ms(design)} design</b>"
+    return whole
+
+
+def _brief(runs: Runs, parts: Sequence[Segment], question: Question) -> str:
+    spread = spread_in_words(runs, question)
+    return _sum_told(runs, parts) + (f"<br>{escape(spread)}" if spread else "")
 
 
 def _detected_ms(parts: Sequence[Segment]) -> float:
@@ -125,8 +183,8 @@ def _at(ms: float, span: float) -> float:
     return min(_WIDE, _WIDE * ms / span) if span else 0.0
 
 
-def _class(step: str) -> str:
-    return _CLASSES.get(step, "last")
+def _class(step: str, waits: Sequence[str] = ()) -> str:
+    return "wait" if step in waits else _CLASSES.get(step, "last")
 
 
 def curve_legend(subjects: Sequence[str], numbers: Mapping[str, int]) -> str:
@@ -186,7 +244,11 @@ def _round(ms: float) -> str:
 
 
 def _curve(subject: str, points: Points, places: Sequence[tuple[float, float]], number: int) -> str:
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    """A dot a run, and a line through those in the middle."""
+    by_x: dict[float, list[float]] = {}
+    for x, y in places:
+        by_x.setdefault(x, []).append(y)
+    path = "L".join(f"{x:.1f} {median_low(by_x[x]):.1f}" for x in sorted(by_x))
     dots = "".join(
         f'<circle class="k{number}" cx="{x:.1f}" cy="{y:.1f}" r="3.2">'
         f"<title>{escape(subject)}: {partitions:,} partitions, {shown_ms(ms)}</title></circle>"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jepsen_like.real.client_settings import ClientSettings
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError, NodeLayout
 from quorumlab.compare.attempts import Acknowledged
@@ -51,12 +52,14 @@ def read_back(
     acknowledged: Sequence[Acknowledged],
     leader: Callable[[int], int],
     check: Callable[[str], None],
+    *,
+    settings: ClientSettings,
 ) -> ReadBack:
     """`check` is told how far, and may raise."""
     ends: dict[int, int] = {}
     for each in acknowledged:
         ends[each.partition] = max(ends.get(each.partition, 0), each.offset + 1)
-    reader = _Reader(brokers, topics, ends, leader)
+    reader = _Reader(brokers, topics, ends, leader, settings)
     # Longer than a high watermark lags behind: a log that ends before that has lost the rest.
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while reader.left and time.monotonic() < deadline:
@@ -77,7 +80,9 @@ class _Reader:
         topics: Sequence[Topic],
         ends: Mapping[int, int],
         leader: Callable[[int], int],
+        settings: ClientSettings,
     ) -> None:
+        self._settings = settings
         self._addresses = {each.id: (each.host, each.port) for each in brokers}
         self._topics = topics
         self._ends = ends
@@ -94,7 +99,7 @@ class _Reader:
         before = sum(self._next.values())
         for broker, partitions in by_broker.items():
             try:
-                with Client([self._addresses[broker]], _READ_SECONDS) as client:
+                with self._client(broker) as client:
                     for first in range(0, len(partitions), _FETCHED_MAX):
                         self._fetch(client, partitions[first : first + _FETCHED_MAX])
             except ClusterError:
@@ -104,6 +109,9 @@ class _Reader:
         if self.left and not has_read:
             time.sleep(_PAUSE_SECONDS)
         return has_read
+
+    def _client(self, broker: int) -> Client:
+        return Client([self._addresses[broker]], _READ_SECONDS, settings=self._settings)
 
     def _fetch(self, client: Client, partitions: Sequence[int]) -> None:
         answer = client.ask(self._request(partitions), FetchResponse)

@@ -37,13 +37,16 @@ class CellKey:
     experiment: str
     partitions: int
     timeouts: str
+    run: int = 1  # a cell is measured as often as was asked for
 
     def __str__(self) -> str:
-        return f"{self.experiment}, {self.subject}, {self.partitions} partitions, {self.timeouts}"
+        again = f", run {self.run}" if self.run > 1 else ""
+        size = f"{self.partitions} partitions"
+        return f"{self.experiment}, {self.subject}, {size}, {self.timeouts}{again}"
 
     @property
     def file_name(self) -> str:
-        name = f"{self.experiment}-{self.subject}-{self.partitions}-{self.timeouts}"
+        name = f"{self.experiment}-{self.subject}-{self.partitions}-{self.timeouts}-{self.run}"
         return name.replace("/", "-").replace(" ", "-")
 
 
@@ -94,6 +97,7 @@ class Cell:
     partitions: int
     timeouts: str
     outcome: str
+    run: int = 1
     why: str = ""  # it was not measured
     silence_ms: int = 0  # after which a broker is given up
     seconds: float = 0.0  # all in all, the start of the cluster included
@@ -113,6 +117,7 @@ class Cell:
             experiment=self.experiment,
             partitions=self.partitions,
             timeouts=self.timeouts,
+            run=self.run,
         )
 
     def is_final(self, limit_seconds: float) -> bool:
@@ -141,6 +146,7 @@ class Results:
     machine: Mapping[str, Any]
     seed: int
     zookeeper_delay_ms: int = 0
+    security: str = ""  # what clients of the clusters spoke
     cells: dict[CellKey, Cell] = field(default_factory=dict)
 
     def add(self, cell: Cell) -> None:
@@ -159,6 +165,7 @@ class Results:
             "machine": dict(self.machine),
             "seed": self.seed,
             "zookeeper_delay_ms": self.zookeeper_delay_ms,
+            "security": self.security,
             "cells": list(map(asdict, self.cells.values())),
         }
         write_json(self.path, stored)
@@ -176,5 +183,6 @@ class Results:
             machine=stored["machine"],
             seed=stored["seed"],
             zookeeper_delay_ms=stored["zookeeper_delay_ms"],
+            security=stored.get("security", ""),
             cells={cell.key: cell for cell in cells},
         )

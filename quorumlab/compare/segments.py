@@ -14,7 +14,7 @@ from statistics import linear_regression
 from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.results import Cell
 
-__all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments"]
+__all__ = ["SINCE_DETECTED", "Segment", "exponent", "in_words", "own_times", "segments", "waited"]
 
 SINCE_DETECTED = "since detected"  # all steps but the first, which is a time-out
 _FLOOR_MS = 0.5  # below it, one time is as good as another on a machine that does other things
@@ -45,6 +45,14 @@ def segments(cell: Cell) -> list[Segment]:
             found.append(Segment(step, reached_ms, max(reached_ms, done_ms)))
             reached_ms = found[-1].end_ms
     return found
+
+
+def waited(cell: Cell) -> tuple[float, float]:
+    """Splits the time until the last step into what a setting decided, and what the design did."""
+    parts = segments(cell)
+    waits = EXPERIMENTS[cell.experiment].waits
+    of_settings = sum(each.ms for each in parts if each.step in waits)
+    return of_settings, sum(each.ms for each in parts) - of_settings
 
 
 def own_times(cells: Iterable[Cell]) -> dict[str, dict[str, list[tuple[int, float]]]]:

@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeVar
 
+from jepsen_like.real.client_settings import ClientSettings
 from jepsen_like.real.kafka_client import Client, refusal
-from jepsen_like.real.layout import ClusterError, NodeLayout
+from jepsen_like.real.layout import Address, ClusterError, NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import end
 from quorumlab import cluster_status
+from quorumlab.client_properties import broker_settings
 from quorumlab.compare.client import MeasuringClient
 from quorumlab.compare.experiments import (
     DATA_MAX,
@@ -124,6 +127,14 @@ class Stage:
             self.check(what)
         return future.result()
 
+    @cached_property
+    def settings(self) -> ClientSettings:
+        """How the brokers are asked; its files are there once the cluster is secured."""
+        return broker_settings(self.cluster.layout)
+
+    def _client(self, address: Sequence[Address], timeout_seconds: float) -> Client:
+        return Client(address, timeout_seconds, settings=self.settings)
+
     # --- the cluster --------------------------------------------------------------------
 
     @property
@@ -138,6 +149,9 @@ class Stage:
     def kill(self, node_id: int) -> None:
         self._failed_nodes.add(node_id)
         self.cluster.kill(node_id)
+        if self.client is not None and self._fault_ns is not None:
+            # What was acknowledged between the mark and the death tells nothing of what came after.
+            self.client.mark(self._fault_ns, tuple(self.distrusted))
 
     def stop(self, node_id: int) -> None:
         """Stops a node in good order, and blocks until its process is gone, however long that
@@ -184,7 +198,7 @@ class Stage:
         address = [(node.host, node.port) for node in of or self.brokers]
 
         def ask() -> Result:
-            with Client(address, timeout_seconds=self.patience_seconds) as client:
+            with self._client(address, self.patience_seconds) as client:
                 return client.ask(request, expected)
 
         return self.patiently(ask, what)
@@ -192,7 +206,9 @@ class Stage:
     def begin_serving(self) -> None:
         """Waits until every partition has taken a record, or every broker knows of all."""
         if self.has_data:
-            self.client = MeasuringClient(self.cluster.layout.brokers, self.topics)
+            self.client = MeasuringClient(
+                self.cluster.layout.brokers, self.topics, settings=self.settings
+            )
             if self._fault_ns is not None:
                 self.client.mark(self._fault_ns)
             self.client.start()
@@ -273,7 +289,7 @@ class Stage:
                 topics=(CreatableTopic(name=name, assignments=(placed,)),), timeout_ms=_TRY_MS
             )
             try:
-                with Client([(node.host, node.port)], timeout_seconds=2 * _TRY_MS / 1000) as client:
+                with self._client([(node.host, node.port)], 2 * _TRY_MS / 1000) as client:
                     told = client.ask(request, CreateTopicsResponse).topics[0]
             except ClusterError:
                 continue
@@ -288,7 +304,7 @@ class Stage:
         asked = [node for node in self.brokers if node.id not in self.distrusted]
         address = [(node.host, node.port) for node in asked]
         try:
-            with Client(address, timeout_seconds=_PAGE_SECONDS) as client:
+            with self._client(address, _PAGE_SECONDS) as client:
                 answer = client.ask(request, MetadataResponse)
         except ClusterError:
             return

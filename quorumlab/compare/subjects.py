@@ -20,6 +20,7 @@ __all__ = [
     "QUORUM",
     "Subject",
     "Timeouts",
+    "as_shown",
     "in_words",
     "settings_of",
     "silence_ms",
@@ -96,6 +97,11 @@ def subject_named(name: str) -> Subject:
     name, _, without = name.partition(_WITHOUT)
     design, _, engine = name.partition("/")
     return Subject(design=design, engine=engine or NATIVE, without=without)
+
+
+def as_shown(name: str) -> tuple[int, str]:
+    """Sorts names of subjects for a reader: the quorum first, then from the newest design back."""
+    return -ALL_DESIGNS.index(subject_named(name).design), name
 
 
 def in_words(timeouts: str) -> str:

@@ -8,7 +8,7 @@ from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.node_measurements import goes_on, of_all_roles, total
 from quorumlab.compare.results import MEASURED, Cell
 from quorumlab.compare.segments import exponent, in_words, own_times
-from quorumlab.compare.subjects import ALL_DESIGNS, subject_named
+from quorumlab.compare.subjects import as_shown
 from quorumlab.compare.subjects import in_words as settings_in_words
 
 __all__ = ["growth_of", "in_order", "tables"]
@@ -20,7 +20,7 @@ ZOOKEEPER_REQUESTS = tuple(f"zk.{each}" for each in (*_KINDS, "multi", "get", "e
 
 
 def in_order(cells: Iterable[Cell]) -> list[Cell]:
-    """Sorts cells by experiment, setting and size; then the oldest design comes first."""
+    """Sorts cells by experiment, setting and size; then the quorum comes first (`as_shown`)."""
     experiments = list(EXPERIMENTS)
     return sorted(
         cells,
@@ -28,8 +28,8 @@ def in_order(cells: Iterable[Cell]) -> list[Cell]:
             experiments.index(cell.experiment),
             cell.timeouts != "equal",
             cell.partitions,
-            ALL_DESIGNS.index(subject_named(cell.subject).design),
-            cell.subject,
+            as_shown(cell.subject),
+            cell.run,
         ),
     )
 
@@ -76,7 +76,7 @@ def tables(cells: Iterable[Cell]) -> Iterator[Table]:
         notes: list[str] = []
         for cell in group:
             if cell.outcome == MEASURED:
-                rows.append({"subject": cell.subject, **figures(cell)})
+                rows.append(_named(cell) | figures(cell))
                 notes += _of_records(cell)
             else:
                 notes.append(f"{cell.subject}: {cell.outcome}: {cell.why}")
@@ -85,7 +85,13 @@ def tables(cells: Iterable[Cell]) -> Iterator[Table]:
         yield Table(title, columns, rows, notes)
 
 
+def _named(cell: Cell) -> dict[str, str]:
+    return {"subject": cell.subject, "run": f"{cell.run}"}
+
+
 def _says_something(rows: Iterable[Mapping[str, str]], column: str) -> bool:
+    if column == "run":
+        return any(row[column] != "1" for row in rows)
     return any(row.get(column) not in (None, "-", "0") for row in rows) or column == "lost"
 
 

@@ -20,7 +20,11 @@ __all__ = ["Batch", "Complaints", "Damage", "batches_in", "last_batch", "read_ba
 _PIECE_BYTES = 4 << 20
 _SEARCH_BYTES_MAX = 64 << 20  # how far before the end the last batch is looked for
 _MAGIC_AT = 16
-_LIKELY = re.compile(rb"\x02.{26}\xff{14}", re.DOTALL)  # from the magic to the absent producer
+# From the magic to the producer: 0 where no number is that large, or all ones for -1.
+_LIKELY = re.compile(
+    rb"\x02.{4}\x00.\x00.{3}(?:\x00{2}|\xff{2}).{6}(?:\x00{2}|\xff{2}).{6}(?:\x00|\xff{14})",
+    re.DOTALL,
+)
 _TOLD_MAX = 100
 
 
@@ -180,7 +184,7 @@ def _is_blank(window: _Window, position: int) -> bool:
 
 
 def _next_intact(window: _Window, path: Path, position: int) -> int | None:
-    """Finds where the next intact batch begins, quickly, for metadata has no producers."""
+    """Finds where the next intact batch begins. Few other bytes look like one."""
     while len(piece := window.at(position, _PIECE_BYTES)) >= HEADER_BYTES:
         likely = _LIKELY.search(piece, _MAGIC_AT)
         while likely is not None:

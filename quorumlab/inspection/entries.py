@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from quorumlab.inspection.batches import Batch
 from wire.batch import HEADER_BYTES, CorruptBatch, Record, read_record, records_of
 from wire.control_records import ControlRecord, decode_control
-from wire.metadata_records import MetadataRecord, TopicRecord, decode_record
+from wire.foreign_records import ForeignRecord, kept_record
+from wire.metadata_records import MetadataRecord, TopicRecord
 from wire.primitives import uuid_text
 from wire.record_json import json_of, type_name
 from wire.varint import Malformed, read_uvarint, read_varint
@@ -29,6 +30,7 @@ __all__ = [
     "as_text",
     "entries",
     "entries_at",
+    "fields_text",
     "json_head",
     "json_text",
     "line_head",
@@ -133,7 +135,10 @@ def _data(record: Record) -> tuple[int, Content]:
         _, position = read_uvarint(value, 0)
         key, position = read_uvarint(value, position)
         version, _ = read_uvarint(value, position)
-        return version, decode_record(value)
+        found = kept_record(value)
+        if isinstance(found, ForeignRecord):
+            return version, Unknown(key=key, version=version, value=value, reason=found.reason)
+        return version, found
     except Malformed as error:
         return version, Unknown(key=key, version=version, value=value, reason=str(error))
 
@@ -223,9 +228,14 @@ def as_text(entry: Entry, names: TopicNames) -> str:
     """`    12  1  2026-11-21T06:20:07.615Z  PARTITION_CHANGE_RECORD  orders-0 isr=[1,3]`"""
     data = entry.data()
     words = [_subject(data, names)] if "topicId" in data else []
-    words += [f"{name}={_value(value)}" for name, value in data.items()]
+    words.append(fields_text(data))
     head = line_head(entry.offset, entry.epoch, entry.timestamp_ms, entry.type)
     return f"{head} {' '.join(filter(None, words))}".rstrip()
+
+
+def fields_text(data: Mapping[str, Any]) -> str:
+    """`name=value`, one behind the other."""
+    return " ".join(f"{name}={_value(value)}" for name, value in data.items())
 
 
 def line_head(offset: int, epoch: int, timestamp_ms: int, type_: str) -> str:

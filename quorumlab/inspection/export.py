@@ -34,48 +34,27 @@ _TYPES = {
 }
 
 
-def _schema(**fields: str) -> pa.Schema:
-    return pa.schema([(name, _TYPES[kind]) for name, kind in fields.items()])
+def _schema(text: str) -> pa.Schema:
+    pairs = (each.split() for each in text.split(", "))
+    return pa.schema([(name, _TYPES[kind]) for name, kind in pairs])
 
 
 _RECORDS = _schema(
-    offset="int64",
-    epoch="int32",
-    timestamp_ms="int64",
-    type="string",
-    version="int16",
-    topic="string",
-    partition="int32",
-    broker="int32",
-    data="string",
+    "offset int64, epoch int32, timestamp_ms int64, type string, version int16, "
+    "topic string, partition int32, broker int32, data string"
 )
 _BROKERS = _schema(
-    id="int32",
-    epoch="int64",
-    incarnation_id="string",
-    rack="string",
-    listeners="strings",
-    fenced="bool",
-    in_controlled_shutdown="bool",
-    log_dirs="strings",
+    "id int32, epoch int64, incarnation_id string, rack string, listeners strings, "
+    "fenced bool, in_controlled_shutdown bool, log_dirs strings"
 )
-_TOPICS = _schema(name="string", id="string", partitions="int32")
+_TOPICS = _schema("name string, id string, partitions int32")
 _PARTITIONS = _schema(
-    topic="string",
-    partition="int32",
-    leader="int32",
-    leader_epoch="int32",
-    partition_epoch="int32",
-    replicas="ids",
-    isr="ids",
-    adding_replicas="ids",
-    removing_replicas="ids",
-    eligible_leader_replicas="ids",
-    last_known_elr="ids",
-    recovering="bool",
-    directories="strings",
+    "topic string, partition int32, leader int32, leader_epoch int32, "
+    "partition_epoch int32, replicas ids, isr ids, adding_replicas ids, "
+    "removing_replicas ids, eligible_leader_replicas ids, last_known_elr ids, "
+    "recovering bool, directories strings"
 )
-_CONFIGS = _schema(type="string", resource="string", name="string", value="string")
+_CONFIGS = _schema("type string, resource string, name string, value string")
 
 Row = dict[str, Any]
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.identity import VoterSet, identify
 from quorumlab.inspection.live import (
@@ -150,9 +151,9 @@ def ask(address: Address) -> LiveFacts:
     return replace(_facts(name, described, now_ms), cluster_id=cluster_id, is_dynamic=is_dynamic)
 
 
-def held_by(address: str, node_id: int) -> Holdings:
+def held_by(address: str, node_id: int, settings: ClientSettings = PLAIN) -> Holdings:
     """Reads the committed metadata. Raises ClusterError."""
-    with opened(address) as files:
+    with opened(address, settings) as files:
         image = replay(files, Moment()).image
     states = [state for _, _, state in image.partitions_with(node_id)]
     return Holdings(

@@ -9,6 +9,7 @@ Source: KIP-595 (Fetch without a replica id), KIP-630 (FetchSnapshot), KIP-836 (
 import io
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from jepsen_like.real.kafka_client import Client, NoAnswer
@@ -42,8 +43,10 @@ from wire.messages.voters import (
 from wire.primitives import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = [
+    "DESCRIBE_QUORUM",
     "LiveLog",
     "NoQuorum",
+    "client_of",
     "cluster_id_of",
     "describe_quorum_of",
     "has_dynamic_voters",
@@ -53,12 +56,13 @@ __all__ = [
 _BROKERS, _CONTROLLERS = 1, 2  # endpoint types of DescribeCluster
 _PIECE_BYTES = 8 << 20
 _WAIT_MS = 500
+_LIMIT_SECONDS = 10.0
 _PATIENCE_SECONDS = 15.0  # without a leader
 _LOOK_AGAIN_SECONDS = 0.2
 _HOPS_MAX = 3  # from one that says who leads to the next
 
 
-class _Moved(Exception):
+class _Moved(ClusterError):
     """Another node leads now, or this one has another epoch."""
 
 
@@ -69,10 +73,11 @@ class NoQuorum(ClusterError):
 class LiveLog:
     """Reads from whoever leads, from `position` on; looks for the leader again when it changes."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, limit_seconds: float = _LIMIT_SECONDS) -> None:
         self._address = address
+        self._limit_seconds = limit_seconds  # for one answer
         self._others: tuple[Address, ...] = ()  # who may be asked if that one is gone
-        self._leader: tuple[str, int] | None = None
+        self._leader: Address | None = None
         self._epoch = -1
         self.high_watermark = -1
         self.position = OffsetAndEpoch(offset=0, epoch=-1)  # of the next record to be read
@@ -83,7 +88,9 @@ class LiveLog:
         while True:
             for address in (self._address, *self._others):
                 try:
-                    self._learn(describe_quorum_of(address))
+                    self._learn(describe_quorum_of(address, limit_seconds=self._limit_seconds))
+                except NoQuorum:
+                    raise  # there is no leader to be waited for
                 except NoAnswer:
                     if not self._others or time.monotonic() > deadline:
                         raise
@@ -111,20 +118,21 @@ class LiveLog:
         partition = described.topics[0].partitions[0]
         self._epoch, self.high_watermark = partition.leader_epoch, partition.high_watermark
         voters = {
-            node.node_id: Address(node.listeners[0].host, node.listeners[0].port)
+            node.node_id: replace(
+                self._address, host=node.listeners[0].host, port=node.listeners[0].port
+            )
             for node in described.nodes
             if node.listeners
         }
         self._others = tuple(voters.values())
         if partition.leader_id in voters:
-            leader = voters[partition.leader_id]
-            self._leader = (leader.host, leader.port)
+            self._leader = voters[partition.leader_id]
             return
         raise ClusterError(f"nobody says where the leader, node {partition.leader_id}, is")
 
     def _fetched(self) -> Iterator[Batch]:
         assert self._leader is not None
-        with Client([self._leader], timeout_seconds=10.0) as client:
+        with client_of(self._leader, self._limit_seconds) as client:
             while True:
                 answer = self._fetch(client)
                 if answer.snapshot_id.end_offset >= 0:
@@ -155,7 +163,7 @@ class LiveLog:
             raise ClusterError(f"the leader refuses to be read: {answer.error_code.name}")
         found = answer.responses[0].partitions[0]
         if found.error_code is not ErrorCode.NONE:
-            raise _Moved
+            raise _Moved(f"the leader of the quorum has changed: {found.error_code.name}")
         if found.diverging_epoch.epoch >= 0:
             raise ClusterError(
                 f"what was committed before offset {self.position.offset} is no longer in the log:"
@@ -178,13 +186,13 @@ class LiveLog:
     def newest_snapshot(self) -> OffsetAndEpoch | None:
         """The snapshot that the leader names to a reader from before its log; None if none."""
         assert self._leader is not None
-        with Client([self._leader], timeout_seconds=10.0) as client:
+        with client_of(self._leader, self._limit_seconds) as client:
             found = self._fetch(client).snapshot_id
         return OffsetAndEpoch(found.end_offset, found.epoch) if found.end_offset >= 0 else None
 
     def save_snapshot(self, snapshot: OffsetAndEpoch, path: Path) -> None:
         assert self._leader is not None
-        with Client([self._leader], timeout_seconds=10.0) as client, path.open("wb") as file:
+        with client_of(self._leader, self._limit_seconds) as client, path.open("wb") as file:
             size = 1
             while file.tell() < size:
                 piece = self._snapshot_piece(client, snapshot, file.tell())
@@ -215,9 +223,13 @@ class LiveLog:
         raise ClusterError(f"the snapshot cannot be fetched: {error.name}")
 
 
+def client_of(address: Address, limit_seconds: float = _LIMIT_SECONDS) -> Client:
+    return Client([(address.host, address.port)], limit_seconds, settings=address.settings)
+
+
 def cluster_id_of(address: Address) -> str | None:
     """Asks for brokers, then for controllers: a node answers for its own kind."""
-    with Client([(address.host, address.port)]) as client:
+    with client_of(address) as client:
         for kind in (_BROKERS, _CONTROLLERS):
             asked = DescribeClusterRequest(endpoint_type=kind)
             answer = client.ask(asked, DescribeClusterResponse)
@@ -228,25 +240,27 @@ def cluster_id_of(address: Address) -> str | None:
 
 def has_dynamic_voters(address: Address) -> bool:
     """Raises ClusterError."""
-    with Client([(address.host, address.port)]) as client:
+    with client_of(address) as client:
         return client.finalized.get(KRAFT_VERSION, 0) > 0
 
 
-def describe_quorum_of(address: Address) -> DescribeQuorumResponse:
+def describe_quorum_of(
+    address: Address, *, limit_seconds: float = _LIMIT_SECONDS
+) -> DescribeQuorumResponse:
     """Asks the leader, to which a standby controller points. Raises ClusterError."""
     asked: Address | None = address
     for _ in range(_HOPS_MAX):
-        found = None if asked is None else _described(asked)
+        found = None if asked is None else _described(asked, limit_seconds)
         if isinstance(found, DescribeQuorumResponse):
             return found
         asked = None if found == asked else found
     raise ClusterError(f"{address} knows no leader of the quorum: is a majority of it up?")
 
 
-def _described(address: Address) -> DescribeQuorumResponse | Address | None:
+def _described(address: Address, limit_seconds: float) -> DescribeQuorumResponse | Address | None:
     """The description, or who may have it, if anybody is known."""
-    with Client([(address.host, address.port)]) as client:
-        described = client.ask(_DESCRIBE, DescribeQuorumResponse)
+    with client_of(address, limit_seconds) as client:
+        described = client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse)
         if described.error_code is ErrorCode.NONE:
             return described
         if described.error_code is ErrorCode.UNSUPPORTED_VERSION:
@@ -255,22 +269,22 @@ def _described(address: Address) -> DescribeQuorumResponse | Address | None:
         cluster = client.ask(asked, DescribeClusterResponse)
     for node in cluster.brokers:
         if node.broker_id == cluster.controller_id:
-            return Address(node.host, node.port)
+            return replace(address, host=node.host, port=node.port)
     return None
 
 
-_DESCRIBE = DescribeQuorumRequest(
+DESCRIBE_QUORUM = DescribeQuorumRequest(
     topics=(
         QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),)),
     )
 )
 
 
-def mirrored(address: Address, scratch: Path) -> Target:
+def mirrored(address: Address, scratch: Path, *, limit_seconds: float = _LIMIT_SECONDS) -> Target:
     """The newest snapshot and the log behind it up to the high watermark, as files in `scratch`."""
     directory = scratch / METADATA_LOG
     directory.mkdir()
-    live = LiveLog(address)
+    live = LiveLog(address, limit_seconds=limit_seconds)
     live.discover()
     snapshot = live.newest_snapshot()
     snapshots: tuple[Path, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.metadata.apply import apply, apply_with_delta
-from controller.metadata.changes import decode_changes
+from controller.metadata.changes import CommittedBatch, decode_changes, offsets_of
 from controller.metadata.image import MetadataImage
 from controller.metadata.snapshot import SnapshotLoad
 from quorum.core.types import OffsetAndEpoch
@@ -18,6 +18,7 @@ from quorumlab.inspection.selection import parse_place
 from quorumlab.inspection.stream import snapshot_batches, target_batches
 from quorumlab.inspection.target import Target, snapshot_id
 from wire.control_records import ControlRecord, SnapshotHeader
+from wire.foreign_records import ForeignRecord
 
 __all__ = ["Moment", "Replay", "load_snapshot", "moment_of", "replay"]
 
@@ -64,9 +65,16 @@ class Replay:
         try:
             for committed in decode_changes(batch.content):
                 self.image, _ = apply_with_delta(self.image, committed)
+                self._tell_foreign(committed)
         except ValueError:  # whatever a reader of batches or records refuses
             for entry in entries(batch):
                 self.take_one(entry)
+
+    def _tell_foreign(self, batch: CommittedBatch) -> None:
+        for offset, change in offsets_of(batch.changes, end_offset=batch.next_offset):
+            if isinstance(change, ForeignRecord):
+                how = "skipped" if change.known is None else "known in part"
+                self.problems.add(f"offset {offset} is {how}: {change.reason}")
 
     def take_one(self, entry: Entry) -> None:
         """Apply one record alone."""

@@ -16,6 +16,7 @@ from controller.metadata.changes import Change, offsets_of
 from controller.metadata.image import MetadataImage
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.broker_story import BrokerStory
+from quorumlab.inspection.concealing import shown_value
 from quorumlab.inspection.entries import Unknown, entries
 from quorumlab.inspection.partition_story import PartitionStory
 from quorumlab.inspection.states import Replay, load_snapshot
@@ -43,9 +44,10 @@ class ConfigStory:
         return f"config {self.name or DEFAULT}"
 
     def begin(self, start: Replay) -> Iterator[str]:
-        for (_, resource), values in start.image.configs.items():
+        for (type_, resource), values in start.image.configs.items():
             if resource == self.name:
-                self._values |= values
+                for name, value in values.items():
+                    self._values[name] = shown_value(type_, name, value)
         for name, value in sorted(self._values.items()):
             yield f"{name} = {one_line(value)}"
 
@@ -54,15 +56,20 @@ class ConfigStory:
     ) -> Iterator[tuple[int, str]]:
         for offset, change in changes:
             match change:
-                case records.ConfigRecord(resource_name=self.name, name=name, value=value):
-                    yield offset, self._set(name, value)
+                case records.ConfigRecord(resource_name=self.name, name=name, value=None):
+                    yield offset, self._reset(name)
+                case records.ConfigRecord(resource_name=self.name, name=name, value=str(value)):
+                    shown = shown_value(change.resource_type, name, value)
+                    yield offset, self._set(name, shown)
                 case _:
                     pass
 
-    def _set(self, name: str, value: str | None) -> str:
-        before = self._values.pop(name, None)
-        if value is None:
-            return f"{name} back to its default, it was {one_line(before or '-')}"
+    def _reset(self, name: str) -> str:
+        before = self._values.pop(name, "-")
+        return f"{name} back to its default, it was {one_line(before)}"
+
+    def _set(self, name: str, value: str) -> str:
+        before = self._values.get(name)
         self._values[name] = value
         text = f"{name} = {one_line(value)}"
         return text if before is None else f"{text}, it was {one_line(before)}"

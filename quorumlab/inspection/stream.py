@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from quorumlab.inspection.batches import Batch, Damage, read_batches
 from quorumlab.inspection.entries import Entry, entries
 from quorumlab.inspection.target import Target, find_target, snapshot_id
@@ -168,9 +169,9 @@ def snapshot_batches(path: Path) -> Iterator[Batch | Damage]:
 
 
 @contextmanager
-def opened(text: str) -> Iterator[Target]:
+def opened(text: str, settings: ClientSettings = PLAIN) -> Iterator[Target]:
     """The files of a target; a live log is read into a scratch folder first."""
-    target = find_target(text)
+    target = find_target(text, settings)
     if isinstance(target, Target):
         yield target
         return

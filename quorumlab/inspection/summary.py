@@ -12,6 +12,7 @@ from quorumlab.inspection.identity import Identity, Voter, VoterSet, voters_of
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from wire.control_records import KRaftVersion, LeaderChange, Voters
+from wire.foreign_records import ForeignRecord
 from wire.metadata_records import NoOpRecord, RegisterControllerRecord
 from wire.partition_block import counted
 from wire.record_json import type_name
@@ -119,6 +120,8 @@ def _count_many(summary: Summary, batch: Batch) -> bool:
     try:
         found = list(counted(batch.content))
     except ValueError:  # whatever a reader of batches or records refuses
+        return False
+    if any(isinstance(record, ForeignRecord) for record, _ in found):
         return False
     for record, count in found:
         summary.types[type_name(type(record))] += count

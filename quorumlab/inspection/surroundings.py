@@ -31,9 +31,9 @@ _CONFIG = b"--config"
 _JAVA_LEAST = 17  # for Spark 4 and the ZooKeeper that comes with it
 _FREE_BYTES_LEAST = 1 << 30
 _EXTRAS = (  # what it is for, the extra that brings it, its package
-    ("produce, consume, groups and the demo", "demo", "confluent-kafka"),
     ("the ZooKeeper designs", "zk", "kazoo"),
     ("checks and sweeps on Spark", "spark", "pyspark"),
+    ("reports as PNG", "png", "resvg_py"),
 )
 
 

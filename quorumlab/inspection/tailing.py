@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from controller.metadata.image import MetadataImage
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.batches import Batch, Damage, read_batches
 from quorumlab.inspection.entries import TopicNames
@@ -28,13 +29,19 @@ _LOOK_AGAIN_SECONDS = 0.2
 _REMEMBERED = 10_000  # batches; a truncation that goes back further is told from the oldest on
 
 
-def follow(text: str, names: TopicNames, *, starts_at: int | None) -> Iterator[Batch | Damage]:
+def follow(
+    text: str,
+    names: TopicNames,
+    *,
+    starts_at: int | None,
+    settings: ClientSettings = PLAIN,
+) -> Iterator[Batch | Damage]:
     """Yields for ever, from the batch with offset `starts_at`, or from the end as it is now."""
     moment = Moment() if starts_at is None else Moment(offset=starts_at - 1)
-    with opened(text) as files:
+    with opened(text, settings) as files:
         before = replay(files, moment).image
     names.learn_topics(before)
-    target = find_target(text)
+    target = find_target(text, settings)
     if isinstance(target, Address):
         return _follow_live(target, before)
     if not target.segments and target.log_directory is None:

@@ -20,6 +20,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.layout import CLUSTER_FILE, ClusterError
 from quorum.core.storage import METADATA_LOG
 from quorumlab.inspection.batches import Batch, Damage, read_batches
@@ -153,6 +154,7 @@ class NoSuchTarget(ClusterError):
 class Address:
     host: str
     port: int
+    settings: ClientSettings = field(default=PLAIN, repr=False)  # how one speaks there
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -176,15 +178,15 @@ class Target:
         return self.segments or self.snapshots[-1:]
 
 
-def find_target(text: str) -> Target | Address:
-    """Raises ClusterError with what was found instead."""
+def find_target(text: str, settings: ClientSettings = PLAIN) -> Target | Address:
+    """`settings` are of an address. Raises ClusterError with what was found instead."""
     path = Path(text)
     try:
         if not path.exists():
             match = _ADDRESS.fullmatch(text)
             if match is None or not 0 < int(match[2]) <= _PORT_MAX:
-                raise NoSuchTarget(f"{text}: no such file or directory, and no HOST:PORT")
-            return Address(match[1].strip("[]"), int(match[2]))
+                raise NoSuchTarget(f"{text}: no such file or directory, and no HOST:PORT: name one")
+            return Address(match[1].strip("[]"), int(match[2]), settings)
         target = _directory(path) if path.is_dir() else _file(path)
         _check(target)
     except OSError as error:
@@ -242,7 +244,10 @@ def _file(path: Path) -> Target:
         return Target(path=path, snapshots=(path,))
     if path.name.endswith(".log"):
         return Target(path=path, segments=(path,))
-    raise ClusterError(f"{path} is neither a segment (.log) nor a snapshot (.checkpoint)")
+    raise ClusterError(
+        f"{path} is neither a segment (.log) nor a snapshot (.checkpoint): name one, or a node's "
+        "directory"
+    )
 
 
 def _directory(path: Path) -> Target:

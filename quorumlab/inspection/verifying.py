@@ -9,7 +9,7 @@ Source: the invariants of KIP-497, KIP-595, KIP-630, KIP-841, KIP-903 and KIP-96
 can show; Kafka's PartitionChangeBuilder.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -31,6 +31,7 @@ from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target, is_torn, snapshot_id
 from quorumlab.inspection.tree import first_difference
 from wire import metadata_records as records
+from wire.foreign_records import ForeignRecord
 from wire.partition_columns import NewPartitions, PartitionChanges, uuid_column
 from wire.record_schema import UnknownRecord
 
@@ -121,6 +122,7 @@ class _Replay:
         offset = batch.header.base_offset
         try:
             for committed in decode_changes(batch.content):
+                _refuse_foreign(committed.changes)
                 before = self._image
                 self._image, _ = apply_with_delta(before, committed)
                 for rule, detail in broken_rules(before, self._image, committed):
@@ -143,6 +145,13 @@ class _Replay:
             if key[0] == image.at.offset and image.transaction is None:
                 self._seen.snapshots_compared += 1
                 yield from _unlike(path, image)
+
+
+def _refuse_foreign(changes: Iterable[Change]) -> None:
+    """Raises UnknownRecord for a record of which nothing is known."""
+    for change in changes:
+        if isinstance(change, ForeignRecord) and change.known is None:
+            raise UnknownRecord(change.reason)
 
 
 def _unlike(path: Path, image: MetadataImage) -> Iterator[Violation]:

@@ -1,27 +1,17 @@
 """`quorumlab bench [NAME]`: the benchmarks of a clone, one JSON line a figure."""
 
-import argparse
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.installation import ROOT
 from jepsen_like.python_children import python_script
-from quorumlab.arguments import UsageError, declare
-from quorumlab.interrupts import child
+from quorumlab.arguments import UsageError
+from quorumlab.children import child
 
-__all__ = ["add_options", "run"]
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = "Run benchmarks, from a clone of the repository: one JSON line a figure."
-    table = """
-        names NAME [*]  which (default: all)
-        --list  name them, and run none
-        --partitions PARTITIONS [int]  of broker-failure (default: 1000000)
-        --format json|figures  of broker-failure"""
-    declare(parser, run, table, about)
+__all__ = ["run"]
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     script = _script()
     options = ["--list"] if args.list else []
     for name in ("partitions", "format"):

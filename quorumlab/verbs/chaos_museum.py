@@ -4,12 +4,12 @@ Exit codes: 0 red is red and green is green, 1 an exception in the simulator, 2 
 something is not as the museum says.
 """
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.museum.comparison import Comparison, Counted, compare_item, count_seeds
 from jepsen_like.museum.item import ITEMS, Item
@@ -33,7 +33,7 @@ _ALL = "all"
 _COLUMNS = ("item", "title", "design", "bug", "said_by", "red", "green")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     is_told = args.item not in (None, _ALL)
     if args.seeds is not None and args.seeds < 1:
         raise UsageError(f"--seeds {args.seeds}: at least one")

@@ -4,7 +4,6 @@ A run that has a verdict is never made again, whatever the verdict; one that was
 aside and made anew. Exit codes: 0 all valid, 4 one was violated, 5 one was void or undecided.
 """
 
-import argparse
 import json
 import shlex
 import subprocess
@@ -12,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jepsen_like.campaign import (
@@ -27,14 +27,17 @@ from jepsen_like.faults.kinds import KINDS
 from jepsen_like.python_children import python_command
 from jepsen_like.real.runs.environment import why_not
 from jepsen_like.real.runs.outcome import ADMITTED, whose_document
+from jepsen_like.report.campaign_picture import campaign_picture
 from quorum.raftos.engines import NATIVE
-from quorumlab.arguments import Failed, declare
-from quorumlab.interrupts import child, sigterm_as_ctrl_c
+from quorumlab.arguments import Failed
+from quorumlab.children import child
+from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import refuse_other_directory, refuse_other_file, say
+from quorumlab.pictures import refuse_other_picture, write_picture
 from quorumlab.verbs.common import in_bounds, one_of
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_options"]
+__all__ = ["run"]
 
 _INTERRUPTED = 130
 _RUNS_MAX = 1000
@@ -42,22 +45,7 @@ _PLAN = "plan.json"
 _DECIDED = (0, 4, 5)  # exit codes of a run that came to its end
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Make the runs that --out does not hold yet, then write the page. What is "
-        "there is never made again: void runs count."
-    )
-    table = f"""
-        --design DESIGN [quorum]  quorum, or {", ".join(DESIGNS)}: a section of the page
-        --out DIR [!]  of the runs
-        --page FILE  default: DIR/report.md
-        --runs N [30]  default: 30
-        --seconds N [60]  of each, with faults (default: 60)
-        --seed N [1]  default: 1"""
-    declare(parser, _run, table, about)
-
-
-def _run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     in_bounds(args, runs=(1, _RUNS_MAX), seconds=(1, 3600))
     try:
         with sigterm_as_ctrl_c():
@@ -67,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
         return _INTERRUPTED
 
 
-def _make_all(args: argparse.Namespace) -> int:
+def _make_all(args: SimpleNamespace) -> int:
     one_of(("quorum", *DESIGNS), "--design", args.design)
     left_out: Mapping[str, str] = {}  # what this machine cannot do, and why
     if args.design == "quorum":
@@ -78,6 +66,7 @@ def _make_all(args: argparse.Namespace) -> int:
     else:
         planned = plan_zk_campaign(args.design, runs=args.runs, seed=args.seed)
     page = args.page or args.out / "report.md"
+    refuse_other_picture(args.export)
     refuse_other_directory(args.out, option="--out", holds=_PLAN)
     refuse_other_file(page, option="--page", is_own=is_report)
     _check_plan(args, planned)
@@ -100,11 +89,14 @@ def _make_all(args: argparse.Namespace) -> int:
         added = section(args.design, told, commits=commits, command=_command(args))
         page.write_text(with_sections(before, before, added, order=list(DESIGNS)))
     say(f"{len(told)} runs are told of in {page}")
+    if args.export is not None:
+        write_picture(args.export, campaign_picture(told, _command(args)))
+        say(f"picture: {args.export}")
     worst = {each["exit_code"] for each in told}
     return next((code for code in (4, 5) if code in worst), 0)
 
 
-def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
+def _check_plan(args: SimpleNamespace, planned: Sequence[Planned]) -> None:
     """The runs of one page are of one plan: another one needs another directory."""
     path = args.out / _PLAN
     plan = {
@@ -129,7 +121,7 @@ def _check_plan(args: argparse.Namespace, planned: Sequence[Planned]) -> None:
             )
 
 
-def _make(args: argparse.Namespace, planned: Planned) -> None:
+def _make(args: SimpleNamespace, planned: Planned) -> None:
     """Makes a run that has no verdict yet."""
     directory = args.out / planned.directory
     if _is_made(directory):
@@ -159,7 +151,7 @@ def _put_aside(directory: Path) -> None:
     directory.rename(aside)
 
 
-def _arguments(args: argparse.Namespace, planned: Planned) -> Sequence[str]:
+def _arguments(args: SimpleNamespace, planned: Planned) -> Sequence[str]:
     return [
         "chaos", "run", "--workload", planned.workload, "--faults", ",".join(planned.kinds),
         "--seconds", str(args.seconds), "--seed", str(planned.seed), *planned.arguments,
@@ -175,7 +167,7 @@ def _told(directory: Path) -> dict[str, Any]:
     return {**told, "admitted": {rule: known[rule] for rule in rules if rule in known}}
 
 
-def _command(args: argparse.Namespace) -> str:
+def _command(args: SimpleNamespace) -> str:
     design = ["--design", args.design] if args.design != "quorum" else []
     return shlex.join(
         ["quorumlab", "chaos", "report", *design, "--runs", str(args.runs),

@@ -3,17 +3,19 @@
 Exit codes: 0 valid, 4 violated, 5 void or undecided: it proves nothing.
 """
 
-import argparse
 import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.campaign import ADMIN_LOSES_BY
 from jepsen_like.faults.kinds import KINDS, clash, kind_and_role
+from jepsen_like.faults.message_rules import MESSAGE_KINDS
 from jepsen_like.installation import command
-from jepsen_like.real.clients.client_choice import IMPLEMENTATIONS
+from jepsen_like.real.credentials import NO_CREDENTIALS, Credentials
+from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.runs.chaos_run import execute
 from jepsen_like.real.runs.directory import RunDirectory
 from jepsen_like.real.runs.outcome import (
@@ -27,18 +29,19 @@ from jepsen_like.real.runs.outcome import (
 from jepsen_like.real.runs.run_options import KINDS_WITHOUT_PROCESSES, RunOptions
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
-from quorum.raftos.engines import ENGINES, NATIVE
-from quorumlab.arguments import UsageError, declare
+from quorum.raftos.engines import NATIVE
+from quorumlab.arguments import UsageError
+from quorumlab.client_properties import load_client_settings
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import FORMAT, Progress, number_of, print_json, say
+from quorumlab.output import Progress, number_of, print_json, say, say_folded
+from quorumlab.verbs.chaos_options import FAULTS_OF_PROCESSES
 from quorumlab.verbs.common import addresses, in_bounds, one_of, take_defaults
 from wire.zk.designs import DESIGNS
 
-__all__ = ["add_options"]
+__all__ = ["run"]
 
-_KINDS = [kind for kind, known in KINDS.items() if not known.not_on_processes]
-_FAULTS = "kill,pause"
 _FINDINGS_SHOWN = 10
+_INDENT = 13  # where values begin
 _SECONDS_MAX = 24 * 3600
 _NODES_MAX = 9  # two cores carry no more, and what breaks nine breaks three
 _INTERRUPTED = 130
@@ -51,33 +54,7 @@ _NEEDS_NODES = (
 )  # our own: they are asked by HTTP
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Start a cluster in --out, drive it with real clients while faults come and "
-        "go, heal it, and judge the history. Exit codes: 0 valid, 4 violated, 5 void or undecided."
-    )
-    table = f"""
-        --design DESIGN [quorum]  quorum, or {", ".join(DESIGNS)} (default: quorum)
-        --engine ENGINE [{NATIVE}]  {", ".join(ENGINES)} (default: {NATIVE})
-        --workload NAME [log]  {", ".join(sorted(WORKLOADS))} (default: log)
-        --faults KIND,…  none, or some of {", ".join(_KINDS)}; kill:majority names the role that \
-          it strikes (default: {_FAULTS}, and with ZooKeeper kill-zookeeper)
-        --seconds N [60]  with faults (default: 60)
-        --seed N  of wishes and faults (default: a random one)
-        --out DIR  a new directory (default: chaos-WORKLOAD-SEED)
-        --controllers N  default: 3
-        --zookeepers N  of a zk design (default: 1)
-        --brokers N  default: 3
-        --client {"|".join(IMPLEMENTATIONS)} [confluent]  of the log's records
-        --no-idempotence  producers that are not idempotent
-        --watch spark  tell what is certain of the history while it is written
-        --keep  keep the nodes' data also when nothing was violated
-        --bootstrap-server HOST:PORT,…  a cluster that somebody else runs
-        {FORMAT}"""
-    declare(parser, _run, table, about)
-
-
-def _run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     options = _options(args)
     quiet = args.format != "table"
     if not quiet:
@@ -85,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
     with interrupts() as interrupt, _watched(args, options, quiet=quiet):
         watching = _Watching(interrupt)
         try:
-            ran = execute(options, watching)
+            ran = execute(options, watching, _secured)
         except Interrupted:
             watching.done()
             left = "the run had not begun yet"
@@ -104,7 +81,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _watched(
-    args: argparse.Namespace, options: RunOptions, *, quiet: bool
+    args: SimpleNamespace, options: RunOptions, *, quiet: bool
 ) -> AbstractContextManager[None]:
     if args.watch is None:
         return nullcontext()
@@ -113,6 +90,15 @@ def _watched(
     stream = sys.stderr if quiet else None
     history = RunDirectory(options.directory).history
     return watched(history, lambda text: say(text, stream))
+
+
+def _secured(cluster: LocalCluster) -> Credentials:
+    """A plain cluster needs no certificates, nor what makes them."""
+    if not cluster.layout.security:
+        return NO_CREDENTIALS
+    from quorumlab.verbs.secured_cluster import with_credentials
+
+    return with_credentials(cluster)
 
 
 class _Watching(Watcher):
@@ -131,7 +117,7 @@ class _Watching(Watcher):
 # --- what is asked for -----------------------------------------------------------------------
 
 
-def _options(args: argparse.Namespace) -> RunOptions:
+def _options(args: SimpleNamespace) -> RunOptions:
     _refuse_design(args)
     _refuse_engine(args)
     one_of(sorted(WORKLOADS), "--workload", args.workload)
@@ -159,11 +145,17 @@ def _options(args: argparse.Namespace) -> RunOptions:
                 f"--workload {args.workload} asks nodes what only quorumlab's own can answer: "
                 "leave --bootstrap-server out"
             )
+    elif args.command_config is not None:
+        raise UsageError(
+            "--command-config is for --bootstrap-server: a cluster that is started has its own"
+        )
     wanted = args.faults
     if wanted is None and args.design != "quorum":
-        wanted = f"{_FAULTS},kill-zookeeper"
+        wanted = f"{FAULTS_OF_PROCESSES},kill-zookeeper"
     faults = _faults(wanted, is_theirs=bool(servers))
     _refuse_losses(args.workload, faults)
+    _refuse_in_the_clear(args.security, args.workload, faults, is_theirs=bool(servers))
+    credentials = _credentials_given(args.command_config)
     seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
     return RunOptions(
         directory=args.out or Path(f"chaos-{args.workload}-{seed}"),
@@ -179,33 +171,69 @@ def _options(args: argparse.Namespace) -> RunOptions:
         client=args.client,
         idempotent=not args.no_idempotence,
         keep=args.keep,
+        security=args.security or "",
         servers=servers,
+        credentials=credentials,
         command=_command(args, seed),
     )
 
 
-def _without_effect(args: argparse.Namespace) -> dict[str, str]:
+def _without_effect(args: SimpleNamespace) -> dict[str, str]:
     """Options that would change nothing in the cluster that is asked for, and why."""
     if args.bootstrap_server:
         started = "it is of a cluster that is started: leave --bootstrap-server out"
-        return dict.fromkeys((*_SIZES, "keep"), started)
+        return dict.fromkeys((*_SIZES, "keep", "security"), started)
     if args.design != "quorum":
         return {"controllers": f"in {args.design} no node is set apart to be the controller"}
-    idle = {"zookeepers": "the quorum design has no ZooKeeper"}
+    idle = {"zookeepers": "the quorum design has no ZooKeeper: choose a zk --design"}
     if args.workload == "cas-register":
         idle["brokers"] = "the workload cas-register runs on controllers alone"
     return idle
 
 
-def _refuse_design(args: argparse.Namespace) -> None:
+def _refuse_design(args: SimpleNamespace) -> None:
     one_of(("quorum", *DESIGNS), "--design", args.design)
     if args.design == "quorum":
         return
+    if args.security:
+        raise UsageError(
+            f"--security: {args.design} speaks in the clear: leave it out, or take --design quorum"
+        )
     if args.bootstrap_server:
         raise UsageError("--design is of a cluster that is started: leave --bootstrap-server out")
     why = why_no_workload(DESIGNS[args.design], args.workload)
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
+
+
+def _refuse_in_the_clear(
+    security: str | None, workload: str, faults: Sequence[str], *, is_theirs: bool
+) -> None:
+    """Faults that need certificates, and those that need messages that anybody can read."""
+    kinds = {kind_and_role(each)[0] for each in faults}
+    if "rotate-certificates" in kinds and not security and not is_theirs:
+        raise UsageError(
+            "--faults rotate-certificates: a plain cluster has no certificates: add --security"
+        )
+    if "rotate-certificates" in kinds and workload == "cas-register":
+        raise UsageError(
+            "--faults rotate-certificates: a quorum that keeps a register has no configs, which "
+            "would tell it: choose another --workload"
+        )
+    if security and (unreadable := sorted(kinds.intersection(MESSAGE_KINDS))):
+        raise UsageError(
+            f"--faults {', '.join(unreadable)}: nobody between two nodes can tell their messages "
+            "apart where they speak TLS: leave them out, or --security"
+        )
+
+
+def _credentials_given(file: Path | None) -> Credentials:
+    """What clients of somebody else's cluster show."""
+    if file is None:
+        return NO_CREDENTIALS
+    from quorumlab.proxied_credentials import given_credentials
+
+    return given_credentials(load_client_settings(file))
 
 
 def _refuse_losses(workload: str, faults: Sequence[str]) -> None:
@@ -217,9 +245,11 @@ def _refuse_losses(workload: str, faults: Sequence[str]) -> None:
         )
 
 
-def _refuse_engine(args: argparse.Namespace) -> None:
+def _refuse_engine(args: SimpleNamespace) -> None:
     if args.engine == NATIVE:
         return
+    if args.security:
+        raise UsageError(f"--security: {args.engine} speaks in the clear: leave --engine out")
     if args.bootstrap_server:
         raise UsageError("--engine is of a cluster that is started: leave --bootstrap-server out")
     why = why_no_engine(
@@ -235,7 +265,7 @@ def _refuse_engine(args: argparse.Namespace) -> None:
 def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
     if text == "none" or (text is None and is_theirs):
         return ()
-    wanted = list(dict.fromkeys(each.strip() for each in (text or _FAULTS).split(",")))
+    wanted = list(dict.fromkeys(each.strip() for each in (text or FAULTS_OF_PROCESSES).split(",")))
     if "none" in wanted:
         raise UsageError(f"--faults {text}: none stands alone")
     for each in wanted:
@@ -258,7 +288,7 @@ def _faults(text: str | None, *, is_theirs: bool) -> Sequence[str]:
     return wanted
 
 
-def _command(args: argparse.Namespace, seed: int) -> str:
+def _command(args: SimpleNamespace, seed: int) -> str:
     """The same operations and faults once more, as far as the cluster answers alike."""
     parts: list[object] = []
     if args.design != "quorum":
@@ -276,8 +306,13 @@ def _command(args: argparse.Namespace, seed: int) -> str:
         parts += ["--client", args.client]
     if args.no_idempotence:
         parts.append("--no-idempotence")
-    if args.bootstrap_server:
-        parts += ["--bootstrap-server", args.bootstrap_server]
+    for option, value in (
+        ("--security", args.security),
+        ("--bootstrap-server", args.bootstrap_server),
+        ("--command-config", args.command_config),
+    ):
+        if value is not None:
+            parts += [option, value]
     return command("chaos", "run", *parts)
 
 
@@ -291,7 +326,7 @@ def _announce(options: RunOptions) -> None:
         where = f"the cluster at {', '.join(f'{host}:{port}' for host, port in options.servers)}"
     elif options.has_zookeeper:
         where = f"{brokers} of {options.design} and {number_of(options.zookeepers, 'ZooKeeper')}"
-    say(
+    say_folded(
         f"workload {options.workload} on {where}, faults {', '.join(options.faults) or 'none'}, "
         f"{options.seconds} s, seed {options.seed}, in {options.directory}"
     )
@@ -300,29 +335,31 @@ def _announce(options: RunOptions) -> None:
 def _tell(options: RunOptions, ran: Ran) -> None:
     whole, safety = ran.whole, ran.safety
     say(f"operations   {whole.ok:,} ok, {whole.fail:,} failed, {whole.info:,} unknown")
-    say(
+    say_folded(
         f"with faults  {safety.ok:,} ok of these, {safety.ok_a_second:.0f} a second; "
-        f"{ran.warm_up.ok_a_second:.0f} a second before the faults"
+        f"{ran.warm_up.ok_a_second:.0f} a second before the faults",
+        _INDENT,
     )
     outcomes = ran.fault_outcomes
     bit = sum(each.proof.bit for each in outcomes)
     say(f"faults       {len(ran.schedule)} planned, {len(outcomes)} injected, {bit} proven")
-    say(
+    say_folded(
         f"elections    {ran.controller_elections} of the active controller, "
-        f"{ran.leader_elections} of partition leaders"
+        f"{ran.leader_elections} of partition leaders",
+        _INDENT,
     )
     if ran.recovered_seconds is not None:
         say(f"recovered    {ran.recovered_seconds:.1f} s after everything was healed")
     for finding in ran.verdict.findings[:_FINDINGS_SHOWN]:
-        say(f"VIOLATED     {finding.rule} of {finding.object}: {finding.detail}")
+        say_folded(f"VIOLATED     {finding.rule} of {finding.object}: {finding.detail}", _INDENT)
         if finding.ops:
             say(f"             operations {', '.join(map(str, finding.ops))}")
     if more := len(ran.verdict.findings[_FINDINGS_SHOWN:]):
         say(f"             and {more} more, in {options.directory}/verdict.json")
     whose = whose_document(options.design, options.engine)
     for rule, why in admitted_by(whose, ran.verdict.findings).items():
-        say(f"admitted     {rule}, by the document of {whose}: {why}")
+        say_folded(f"admitted     {rule}, by the document of {whose}: {why}", _INDENT)
     for reason in ran.void:
-        say(f"void         {reason}")
+        say_folded(f"void         {reason}", _INDENT)
     say(f"report       {options.directory}/report.html")
-    say(f"verdict      {ran.summary}")
+    say_folded(f"verdict      {ran.summary}", _INDENT)

@@ -4,26 +4,30 @@ Exit codes: 0 what came is what the file says, 1 the file cannot be read or writ
 cannot be understood, 4 what came differs: the difference is printed.
 """
 
-import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.planted.every_bug import EVERY_PLANT, planted
 from jepsen_like.scenarios.language.script import Script, ScriptError, names, parse, scenario
 from jepsen_like.scenarios.performance import Played, play
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES, HARM, schedule_text, vocabulary
 from quorumlab.arguments import Failed, UsageError, did_you_mean
-from quorumlab.output import complain, print_rows, say
+from quorumlab.folding import fits
+from quorumlab.output import complain, print_rows, say, say_folded
 from quorumlab.verbs.common import one_of
 
 __all__ = ["run"]
 
+_FILLED = 88  # columns: a shorter line of a comment ends its paragraph
+_PROSE = re.compile("# (?!Source:|Finds:)")
 EXIT_OK = 0
 EXIT_DIFFERS = 4
 _ALL = "all"
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     if args.commands:
         print_rows(vocabulary(), ("for", "write", "meaning"))
         return EXIT_OK
@@ -123,11 +127,33 @@ def _tell(played: Played, *, is_told: bool) -> bool:
         for line in differences:
             say(line)
     elif is_told:
-        say(played.text.rstrip("\n"))
+        _say_played(played.text)
     else:
-        say(f"{played.script.name}: {played.script.title}")
+        say_folded(f"{played.script.name}: {played.script.title}")
     _complain_of(played)
     return bool(differences or played.failures)
+
+
+def _say_played(text: str) -> None:
+    """A comment fills the terminal, its paragraphs stay what they are."""
+    lines = text.rstrip("\n").split("\n")
+    for line in lines if fits(lines) else _with_whole_paragraphs(lines):
+        say_folded(line, "# " if line.startswith("# ") else None)
+
+
+def _with_whole_paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    told, before = None, ""
+    for line in lines:
+        is_full = len(before) > _FILLED and before.startswith("# ")
+        if told is not None and is_full and _PROSE.match(line):
+            told += line[1:]
+        else:
+            if told is not None:
+                yield told
+            told = line
+        before = line
+    if told is not None:
+        yield told
 
 
 def _complain_of(played: Played) -> None:

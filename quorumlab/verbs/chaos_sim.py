@@ -3,13 +3,13 @@
 Exit codes: 0 valid, 1 an exception in the simulator, 4 violated, 5 void or undecided.
 """
 
-import argparse
 import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.faults.kinds import KINDS, kind_and_role
@@ -20,20 +20,20 @@ from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan
 from jepsen_like.sim.chaos.shrinking import rules_of, shrink
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.runs.workers import Died, mapped
-from jepsen_like.workloads.registry import why_no_workload
+from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.raftos.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
-from quorumlab.output import say
+from quorumlab.output import complain, say, say_folded
 from quorumlab.simulated_runs import (
     PAGE,
     evidence_in,
     kept_plan,
     refuse_other,
     replay_line,
-    timeline_of,
+    say_timeline,
     write_run,
 )
-from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, SIMULATED, ZK_FAULTS
+from quorumlab.verbs.chaos_options import FAULTS, SIM_DEFAULTS, ZK_FAULTS
 from quorumlab.verbs.chaos_sweep import (
     EXIT_ERROR,
     is_on_spark,
@@ -47,23 +47,27 @@ from wire.zk.designs import DESIGNS
 __all__ = ["run_replay", "run_shrink", "run_sim"]
 
 _FINDINGS_SHOWN = 5
+_ONLY_ON_PROCESSES = ("admin", "partition-epoch")
+_SIMULATED = tuple(name for name in sorted(WORKLOADS) if name not in _ONLY_ON_PROCESSES)
 _OF_WORKLOADS = ("seeds", "out", "faults", "no_idempotence", "invariants")
 _OF_SWEEPS = ("cluster", "clients", "plants", "catches", "trace", "until_event")
 _OF_PLANS = (*SIM_DEFAULTS, "workload", "faults", "seed", "plant")
 _SEEDS_MAX = 1_000_000
 _NODES_MAX = 9
+_INTERRUPTED = 130
 
 
 # --- sim -------------------------------------------------------------------------------------
 
 
-def _refuse_engine(args: argparse.Namespace) -> None:
+def _refuse_engine(args: SimpleNamespace) -> None:
     one_of(ENGINES, "--engine", args.engine)
     if args.engine != NATIVE:
         raise UsageError(f"--engine {args.engine}: {ONLY_IN_PROCESSES}")
 
 
-def run_sim(args: argparse.Namespace) -> int:
+def run_sim(args: SimpleNamespace) -> int:
+    take_defaults(args, SIM_DEFAULTS)
     _refuse_engine(args)
     _refuse_what_would_be_ignored(args)
     if args.design != "quorum":
@@ -84,17 +88,23 @@ def run_sim(args: argparse.Namespace) -> int:
         return run_plans_on_spark(plans[0], seeds, args)
     for seed in seeds if args.out is not None else ():
         refuse_other(args.out / f"seed-{seed}")
-    outcomes = []
-    for outcome in _all(plans, args.processes):
-        say(_line(outcome))
-        _tell_findings(outcome)
-        if args.out is not None:
-            _keep(args.out / f"seed-{outcome.plan.seed}", outcome)
-        outcomes.append(outcome)
-    return sum_up(Counter(map(_exit_code, outcomes)))
+    codes: Counter[int] = Counter()
+    try:
+        for outcome in _all(plans, args.processes):
+            say_folded(_line(outcome))
+            _tell_findings(outcome)
+            if args.out is not None:
+                _keep(args.out / f"seed-{outcome.plan.seed}", outcome)
+            codes[_exit_code(outcome)] += 1
+    except KeyboardInterrupt:
+        done, left = codes.total(), seeds[codes.total() :]
+        rest = f": --seeds {left[0]}..{left[-1]} makes the others" if left else ""
+        complain(f"interrupted after {done} of {len(seeds)} runs{rest}")
+        return sum_up(codes) or _INTERRUPTED
+    return sum_up(codes)
 
 
-def _refuse_what_would_be_ignored(args: argparse.Namespace) -> None:
+def _refuse_what_would_be_ignored(args: SimpleNamespace) -> None:
     has_design = args.design != "quorum"
     if args.workload is None and not has_design:
         given = [name for name in _OF_WORKLOADS if getattr(args, name) not in (None, False)]
@@ -124,7 +134,7 @@ def _all(plans: Sequence[Plan], processes: int) -> Iterator[ChaosOutcome]:
             yield failed(plan, outcome.ending) if isinstance(outcome, Died) else outcome
 
 
-def _seeds(args: argparse.Namespace) -> Sequence[int]:
+def _seeds(args: SimpleNamespace) -> Sequence[int]:
     if args.seeds is None:
         return [args.seed or 0]
     first, dots, last = args.seeds.partition("..")
@@ -136,13 +146,13 @@ def _seeds(args: argparse.Namespace) -> Sequence[int]:
     return seeds
 
 
-def _plan(args: argparse.Namespace, seed: int) -> Plan:
+def _plan(args: SimpleNamespace, seed: int) -> Plan:
     one_of(("quorum", *DESIGNS), "--design", args.design)
     why = why_no_workload(DESIGNS[args.design], args.workload) if args.design in DESIGNS else ""
     if why:
         raise UsageError(f"--workload {args.workload}: not with --design {args.design}: {why}")
     in_bounds(args, zookeepers=(1, _NODES_MAX))
-    one_of(SIMULATED, "--workload", args.workload)
+    one_of(_SIMULATED, "--workload", args.workload)
     in_bounds(args, seconds=(1, 3600))
     unknown = [name for name in (args.plant or "").split(",") if name and name not in EVERY_PLANT]
     if unknown:
@@ -178,8 +188,9 @@ def _faults(named: str) -> tuple[str, ...]:
 # --- replay and shrink -----------------------------------------------------------------------
 
 
-def run_replay(args: argparse.Namespace) -> int:
-    given = [name for name in _OF_PLANS if getattr(args, name) is not None]
+def run_replay(args: SimpleNamespace) -> int:
+    unset = (None, False)
+    given = [name for name in _OF_PLANS if all(getattr(args, name) is not each for each in unset)]
     if args.directory is not None and given:
         raise UsageError(
             f"{_option(given[0])}: {args.directory} has the plan of its run: leave the option out, "
@@ -198,7 +209,7 @@ def run_replay(args: argparse.Namespace) -> int:
     if args.out is not None:
         refuse_other(args.out)
     outcome = run_plan(plan)
-    say(_line(outcome))
+    say_folded(_line(outcome))
     _tell_findings(outcome)
     if args.out is not None:
         _keep(args.out, outcome)
@@ -207,20 +218,19 @@ def run_replay(args: argparse.Namespace) -> int:
     return _exit_code(outcome)
 
 
-def run_shrink(args: argparse.Namespace) -> int:
+def run_shrink(args: SimpleNamespace) -> int:
     plan, _ = kept_plan(args.directory)
     directory = args.out or args.directory / "shrunk"
     refuse_other(directory)
     outcome = run_plan(plan)
-    say(_line(outcome))
+    say_folded(_line(outcome))
     if not outcome.is_red:
         raise Failed("nothing is violated in it: there is nothing to keep while it shrinks")
     smallest = shrink(outcome, progress=lambda text: say(f"still fails: {text}", sys.stderr))
-    say(_line(smallest))
+    say_folded(_line(smallest))
     _tell_findings(smallest)
     _keep(directory, smallest)
-    for line in timeline_of(smallest.history, evidence_in(smallest), context=5):
-        say(line)
+    say_timeline(smallest.history, evidence_in(smallest), context=5)
     say(f"kept in {directory}: {', '.join(sorted(rules_of(smallest)))}")
     return _exit_code(smallest)
 
@@ -252,19 +262,19 @@ def _tell_findings(outcome: ChaosOutcome) -> None:
     if outcome.plan.plants:
         say(f"  planted: {outcome.plan.plants}")
     if outcome.broken:
-        say(f"  {outcome.broken}")
+        say_folded(f"  {outcome.broken}")
     for finding in outcome.verdict.findings[:_FINDINGS_SHOWN]:
-        say(f"  {finding.rule} {finding.object}: {finding.detail}")
+        say_folded(f"  {finding.rule} {finding.object}: {finding.detail}")
     more = len(outcome.verdict.findings) - _FINDINGS_SHOWN
     if more > 0:
         say(f"  and {more} findings more")
     if outcome.is_red and outcome.plan.schedule is None:
         say(f"  repro: {replay_line(outcome.plan)}")
     for rule, why in admitted_by(outcome.plan.design, outcome.verdict.findings).items():
-        say(f"  admitted: {rule}, by the document of {outcome.plan.design}: {why}")
+        say_folded(f"  admitted: {rule}, by the document of {outcome.plan.design}: {why}")
     for reason in (outcome.verdict.reason, *outcome.void):
         if reason:
-            say(f"  proves nothing: {reason}")
+            say_folded(f"  proves nothing: {reason}")
 
 
 def _exit_code(outcome: ChaosOutcome) -> int:

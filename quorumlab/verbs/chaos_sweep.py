@@ -4,7 +4,6 @@ Each seed is judged where it is run. What comes back are verdicts, what was cove
 that failed with the lines that replay them.
 """
 
-import argparse
 import re
 import time
 from collections import Counter
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Outcome
@@ -25,7 +25,7 @@ from jepsen_like.sim.world.coverage import Coverage
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress as ProgressLine
-from quorumlab.output import say
+from quorumlab.output import say, say_folded
 from quorumlab.simulated_runs import replay_line
 from spark.bounded import NotInTime
 from spark.session import OutputExists, Settings, SparkUnavailable, session
@@ -39,11 +39,12 @@ __all__ = ["EXIT_ERROR", "is_on_spark", "run_plans_on_spark", "run_sweep", "sum_
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 EXIT_ERROR = 1
+_INDENTS = {"trace": 30, "plants": 41, "catches": 48}  # of the last column
 _TRACES = re.compile(r"\btrace\(\s*\"([a-z_-]+)\"|Trace\(event=\"([a-z_-]+)\"")
 _FOLDERS = {False: ("quorum",), True: ("quorum", "controller", "broker")}  # of a cluster: all
 
 
-def run_sweep(args: argparse.Namespace) -> int:
+def run_sweep(args: SimpleNamespace) -> int:
     """Runs `--sweep`, and all else that `chaos sim` does without a workload."""
     results: list[SweepResult] = []
     here = swept_here(args)
@@ -54,28 +55,36 @@ def run_sweep(args: argparse.Namespace) -> int:
         return results[-1]
 
     with sigterm_as_ctrl_c():
-        code = run_without_workload(args, sweeping)
+        code = run_without_workload(args, sweeping, partial(_say, args))
     for result in results:
-        if args.format == "text":
+        if args.format == "text" and result.seeds:
             for line in _covered(result.coverage, _FOLDERS[args.cluster]):
-                say(line)
+                say_folded(line)
     return code
 
 
-def is_on_spark(args: argparse.Namespace) -> bool:
+def _say(args: SimpleNamespace, text: str) -> None:
+    """What is for people fits a terminal; what is to be copied stays whole."""
+    indent = next((_INDENTS[name] for name in _INDENTS if getattr(args, name)), None)
+    for line in text.split("\n"):
+        is_whole = args.format == "json" or line.startswith("repro:")
+        say(line) if is_whole else say_folded(line, indent)
+
+
+def is_on_spark(args: SimpleNamespace) -> bool:
     if args.master and args.remote:
         raise UsageError("--master and --remote: name one of them")
     return args.on == "spark" or any((args.master, args.remote, args.table))
 
 
-def run_plans_on_spark(plan: Plan, seeds: Sequence[int], args: argparse.Namespace) -> int:
+def run_plans_on_spark(plan: Plan, seeds: Sequence[int], args: SimpleNamespace) -> int:
     """Runs of a workload, one a seed; the exit code is that of the worst of them."""
     with _on_spark(args) as (spark, settings, progress):
         from spark.sweeps import run_plans
 
         runs = run_plans(spark, plan, seeds, settings, progress=progress, path=args.table)
     counted = " ".join(f"{name}={count:,}" for name, count in sorted(runs.bitten.items()))
-    say(f"faults that bit: {counted or 'none'}")
+    say_folded(f"faults that bit: {counted or 'none'}")
     for swept in runs.shown:
         for line in _failure(swept, plan):
             say(line)
@@ -105,7 +114,7 @@ def sum_up(codes: Counter[int]) -> int:
 
 
 def _swept_on_spark(
-    args: argparse.Namespace, seeds: Sequence[int], run: Run, _progress: Progress | None
+    args: SimpleNamespace, seeds: Sequence[int], run: Run, _progress: Progress | None
 ) -> SweepResult:
     with _on_spark(args) as (spark, settings, progress):
         from spark.sweeps import sweep_seeds
@@ -119,7 +128,7 @@ def _swept_on_spark(
 
 @contextmanager
 def _on_spark(
-    args: argparse.Namespace,
+    args: SimpleNamespace,
 ) -> "Iterator[tuple[SparkSession, Settings, Callable[[float], None]]]":
     line = ProgressLine()
     master = args.master or Settings().master

@@ -3,9 +3,7 @@
 Exit codes: 0 valid, 1 no history, 2 usage, 4 violated, 5 undecided or void: it proves nothing.
 """
 
-import argparse
 import importlib.util
-import json
 import sys
 import time
 from collections import Counter
@@ -13,94 +11,50 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.checkers import judge
-from jepsen_like.checkers.isolation_levels import LEVELS, STRICT
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.models import Model
 from jepsen_like.checkers.operations import paired
 from jepsen_like.checkers.search import Budget
 from jepsen_like.checkers.verdict import Finding, Outcome
-from jepsen_like.histories.history import History, Kind, MalformedHistory, Op, Value
-from quorumlab.arguments import Failed, UsageError, declare, did_you_mean
+from jepsen_like.histories.history import History, Kind, MalformedHistory, Op
+from quorumlab.arguments import Failed, UsageError, did_you_mean
 from quorumlab.histories import TABLE, Found, find_history, histories_in
-from quorumlab.output import FORMAT, say
+from quorumlab.output import say, say_folded
 from quorumlab.verbs.check_spark import run_on_spark
 from quorumlab.verbs.check_stored import run_in_store
-from quorumlab.verbs.check_verdict import PAGE, asked_in, conclude, refuse_other_report, write_page
+from quorumlab.verbs.check_verdict import asked_in, conclude, refuse_other_report, write_page
+from quorumlab.verbs.judging_options import LOCAL_MB
 from spark.places import is_in_store
 from spark.session import Settings, SparkUnavailable
 
-__all__ = ["add_options", "own_model", "running"]
+__all__ = ["own_model", "run", "running"]
 
-_SECONDS = 60.0
 _SPARK = Settings()  # the defaults
 _GRAVE_LAST = [each.exit_code for each in (Outcome.VALID, Outcome.UNDECIDED, Outcome.VIOLATED)]
 _LOCAL_RUNS = 1
-_LOCAL_MB = 50  # about a million operations: some ten seconds
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = "Judge a history. Exit codes: 0 valid, 4 violated, 5 undecided or void."
-    table = f"""
-        target TARGET [+]  a run's directory, ours or in Jepsen's store, one with many runs in it \
-          (on Spark), or a .msgpack, .jepsen, .edn, .jsonl, .txt, .log or .parquet file; several \
-          are judged together on Spark, and else one after the other; or one of these where only \
-          Spark reads it: s3a://…, hdfs://…, and table:NAME of a catalog
-        --on local|spark  the same rules judge; default: spark for many runs, or more than \
-          {_LOCAL_MB} MB, if it is installed
-        --master URL  Spark's, such as spark://host:7077 (default: {_SPARK.master})
-        --remote URL  instead of a master, a Spark Connect server: sc://HOST:PORT
-        --verdicts PATH  write the table of verdicts, as Parquet, or as table:NAME: where Spark \
-          can write, and nothing is yet
-        --timeout N [positive {_SPARK.seconds}]  seconds until Spark's job is given up \
-          (default: {_SPARK.seconds:.0f})
-        --worker-memory MB [{_SPARK.worker_mb}]  of each Python worker of Spark, at most \
-          (default: {_SPARK.worker_mb})
-        --model NAME [model]  what it is judged as, if not what it says: \
-          {", ".join(sorted(JUDGED))}; or FILE:NAME, a Model of your own (see examples/)
-        --seconds N [positive {_SECONDS}]  for searches, all together; then undecided; on Spark as \
-          many steps of each as one may take in it (default: {_SECONDS:.0f})
-        --initial VALUE [initial]  what registers hold before anybody writes, as JSON or a text \
-          (default: nil; of a history of others it is not known)
-        --isolation {"|".join(LEVELS)}  what transactions of reads and writes were promised \
-          (default: {STRICT})
-        --trust-failures  what failed did not happen, even if it says that it timed out; the \
-          verdict counts these
-        --report FILE  write what happened as one HTML page (default, if a run's directory is \
-          judged here and is violated: {PAGE} in it)
-        {FORMAT}"""
-    declare(parser, run, table, about, model=_model, initial=_initial)
-    parser.set_defaults(initial=())
-
-
-def _model(text: str) -> str:
-    if text not in JUDGED and not _is_own(text):
+def _refuse_unknown_model(model: str | None) -> None:
+    if model is not None and model not in JUDGED and not _is_own(model):
         known = ", ".join(sorted(JUDGED))
-        nearest = did_you_mean(text, JUDGED)
-        raise argparse.ArgumentTypeError(f"no {text!r}: {nearest}there are {known}, and FILE:NAME")
-    return text
-
-
-def _initial(text: str) -> Sequence[Value]:
-    if text == "nil":
-        return (None,)
-    try:
-        return (json.loads(text),)
-    except ValueError:
-        return (text,)
+        nearest = did_you_mean(model, JUDGED)
+        raise UsageError(f"--model: no {model!r}: {nearest}there are {known}, and FILE:NAME")
 
 
 def _is_own(model: str | None) -> bool:
     return model is not None and ":" in model
 
 
-def _refuse_contradictions(args: argparse.Namespace, *, on_spark: bool) -> None:
+def _refuse_contradictions(args: SimpleNamespace, *, on_spark: bool) -> None:
     if args.on == "local" and on_spark:
         raise UsageError("--on local: --master, --remote and --verdicts are for Spark")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
+    _refuse_unknown_model(args.model)
     refuse_other_report(args)
     if args.master and args.remote:
         raise UsageError("--master and --remote: name one of them")
@@ -109,13 +63,13 @@ def run(args: argparse.Namespace) -> int:
     return _run_here(args)
 
 
-def _run_in_store(args: argparse.Namespace) -> int:
+def _run_in_store(args: SimpleNamespace) -> int:
     if len(args.target) > 1:
         raise UsageError("what only Spark reads is judged by itself: name one target")
     return run_in_store(args, args.target[0])
 
 
-def _run_here(args: argparse.Namespace) -> int:
+def _run_here(args: SimpleNamespace) -> int:
     """What is on this machine."""
     on_spark = args.on == "spark" or any((args.master, args.remote, args.verdicts))
     if _is_own(args.model):
@@ -140,7 +94,7 @@ def _run_here(args: argparse.Namespace) -> int:
         return _run_locally(args)
 
 
-def _refuse_beside_table(args: argparse.Namespace) -> None:
+def _refuse_beside_table(args: SimpleNamespace) -> None:
     if args.on == "local":
         targets = " ".join(args.target)
         raise UsageError(f"--on local: {targets} is a table, which only Spark reads")
@@ -154,18 +108,19 @@ def _refuse_beside_table(args: argparse.Namespace) -> None:
 def _is_much(histories: Sequence[Path]) -> bool:
     """Spark takes seconds to start, in which much of this is judged already."""
     size = sum(history.stat().st_size for history in histories)
-    return len(histories) > _LOCAL_RUNS or size > _LOCAL_MB << 20
+    return len(histories) > _LOCAL_RUNS or size > LOCAL_MB << 20
 
 
-def _run_locally(args: argparse.Namespace) -> int:
+def _run_locally(args: SimpleNamespace) -> int:
     """One target after the other; returns the gravest of their codes."""
-    if args.report is not None and len(args.target) > 1:
-        raise UsageError("--report: the page of one history; name one")
+    for option, what in (("report", "page"), ("export", "picture")):
+        if getattr(args, option) is not None and len(args.target) > 1:
+            raise UsageError(f"--{option}: the {what} of one history; name one")
     codes = [_judge_target(args, target) for target in args.target]
     return max(codes, key=_GRAVE_LAST.index)
 
 
-def _judge_target(args: argparse.Namespace, target: str) -> int:
+def _judge_target(args: SimpleNamespace, target: str) -> int:
     model = own_model(args.model) if _is_own(args.model) else None
     found = find_history(target, asked_in(args))
     deadline = time.monotonic() + args.seconds
@@ -183,7 +138,7 @@ def _judge_target(args: argparse.Namespace, target: str) -> int:
         found.void,
         history=str(found.path),
         evidence=partial(_evidence, found.history),
-        write=lambda: write_page(args.report, Path(target), found, verdict),
+        write=lambda: write_page(args, Path(target), found, verdict),
         target=target,
     )
 
@@ -197,7 +152,7 @@ def _tell_history(found: Found) -> None:
     )
     cut = "; the last operation is torn" if history.is_cut else ""
     workload = history.header.workload or "of what, nobody says"
-    say(f"history  {found.path}: {workload}, seed {history.header.seed}, {told}{cut}")
+    say_folded(f"history  {found.path}: {workload}, seed {history.header.seed}, {told}{cut}")
 
 
 def _evidence(history: History, findings: Sequence[Finding]) -> Sequence[Sequence[Op]]:

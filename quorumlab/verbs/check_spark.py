@@ -1,8 +1,8 @@
 """`quorumlab check` on Spark: many runs, or one that is too large for this process."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from jepsen_like.checkers.verdict import Finding, Verdict
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["PlanReport", "run_on_spark", "settings_of"]
 
 
-def run_on_spark(args: argparse.Namespace) -> int:
+def run_on_spark(args: SimpleNamespace) -> int:
     """Raises `SparkUnavailable` before anything is done."""
     if not is_installed():
         raise SparkUnavailable(f"Spark is not installed: {install_command('spark')}")
     progress = Progress()
     histories = [history for target in args.target for history in histories_in(target)]
     target = args.target[0] if len(histories) == 1 else None
-    if args.report is not None and target is None:
+    asked_for = [name for name in ("report", "export") if getattr(args, name) is not None]
+    if asked_for and target is None:
         many = " ".join(args.target)
-        raise UsageError(f"--report: {many} has many histories; name the directory of one")
+        raise UsageError(f"--{asked_for[0]}: {many} has many histories; name the directory of one")
     asked = asked_in(args)
     with tables_of(args.target, progress, asked) as tables:
         verdict = _checked(
@@ -45,9 +46,9 @@ def run_on_spark(args: argparse.Namespace) -> int:
 
         def write() -> Path | None:
             """Only if it is asked for: whoever judges elsewhere may not want to read it here."""
-            if args.report is None or target is None:
+            if not asked_for or target is None:
                 return None
-            return write_page(args.report, Path(target), find_history(target, asked), verdict)
+            return write_page(args, Path(target), find_history(target, asked), verdict)
 
         return conclude(
             args,
@@ -60,7 +61,7 @@ def run_on_spark(args: argparse.Namespace) -> int:
         )
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(args: SimpleNamespace) -> Settings:
     return Settings(
         master=args.master or Settings().master,
         remote=args.remote,

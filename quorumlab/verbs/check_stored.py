@@ -1,7 +1,7 @@
 """`quorumlab check` of what only Spark reads: in S3, in HDFS, in a table of a catalog."""
 
-import argparse
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from jepsen_like.checkers.judges import JUDGED
 from jepsen_like.checkers.verdict import Finding, Verdict
@@ -17,7 +17,7 @@ from spark.session import OutputExists, SparkUnavailable, session
 __all__ = ["run_in_store"]
 
 
-def run_in_store(args: argparse.Namespace, target: str) -> int:
+def run_in_store(args: SimpleNamespace, target: str) -> int:
     """Raises `Failed` and `UsageError`."""
     _refuse_options(args, target)
     try:
@@ -35,10 +35,10 @@ def run_in_store(args: argparse.Namespace, target: str) -> int:
     )
 
 
-def _refuse_options(args: argparse.Namespace, target: str) -> None:
+def _refuse_options(args: SimpleNamespace, target: str) -> None:
     if args.on == "local":
         raise UsageError(f"--on local: only Spark reads {target}")
-    for option in ("initial", "isolation", "report", "trust_failures"):
+    for option in ("initial", "isolation", "report", "export", "trust_failures"):
         if getattr(args, option):
             raise UsageError(f"--{option.replace('_', '-')}: only of a history on this machine")
     if args.model is not None and args.model not in JUDGED:
@@ -52,7 +52,7 @@ def _none(findings: Sequence[Finding]) -> Sequence[Sequence[Op]]:
     return [()] * len(findings)
 
 
-def _judged(args: argparse.Namespace, target: str) -> tuple[Verdict, Sequence[str]]:
+def _judged(args: SimpleNamespace, target: str) -> tuple[Verdict, Sequence[str]]:
     progress = Progress()
     settings = settings_of(args)
     progress(f"starting Spark on {settings.where}")

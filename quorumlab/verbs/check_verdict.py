@@ -3,12 +3,12 @@
 The page goes where `--report` says, or beside a run that is violated.
 """
 
-import argparse
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.checkers.anomalies import anomaly_of
 from jepsen_like.checkers.verdict import Finding, Outcome, Verdict, as_json
@@ -16,9 +16,11 @@ from jepsen_like.histories.history import Op
 from jepsen_like.installation import command
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import is_page, page
+from jepsen_like.report.picture import picture
 from quorumlab.arguments import Failed
 from quorumlab.histories import Asked, Found
-from quorumlab.output import one_line, print_json, print_rows, refuse_other_file, say
+from quorumlab.output import one_line, print_json, print_rows, refuse_other_file, say, say_folded
+from quorumlab.pictures import refuse_other_picture, write_picture
 
 __all__ = [
     "PAGE",
@@ -40,7 +42,7 @@ _VALUE_SHOWN = 120
 
 
 def conclude(
-    args: argparse.Namespace,
+    args: SimpleNamespace,
     verdict: Verdict,
     void: Sequence[str],
     *,
@@ -60,6 +62,8 @@ def conclude(
     path = write()
     if is_told:
         _tell_how_to_look_closer(target, verdict, path)
+        if args.export is not None:
+            say(f"picture      {args.export}")
     else:
         report = None if path is None else str(path)
         told = {"history": history, "void": list(void), "report": report, **as_json(verdict)}
@@ -74,17 +78,17 @@ def conclude(
 def _tell(verdict: Verdict, void: Sequence[str], evidence: Evidence) -> None:
     if verdict.counts:
         counts = ", ".join(f"{count} {name}" for name, count in verdict.counts.items())
-        say(f"looked at  {counts}")
+        say_folded(f"looked at  {counts}")
     _tell_objects(verdict)
     _tell_findings(verdict.findings, evidence)
     if verdict.reason:
-        say(f"undecided because  {verdict.reason}")
+        say_folded(f"undecided because  {verdict.reason}")
     for why in void:
-        say(f"void  {why}")
+        say_folded(f"void  {why}")
     objects = Counter(outcome.value for outcome in verdict.objects.values())
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(objects.items()))
     caveat = ", in a run that is void" if void else ""
-    say(f"{verdict.outcome.value}{caveat}" + (f": {counted}" if counted else ""))
+    say_folded(f"{verdict.outcome.value}{caveat}" + (f": {counted}" if counted else ""))
 
 
 def _tell_how_to_look_closer(target: str | None, verdict: Verdict, path: Path | None) -> None:
@@ -117,12 +121,12 @@ def _tell_findings(findings: Sequence[Finding], evidence: Evidence) -> None:
     explained: set[str] = set()
     for finding, ops in zip(shown, evidence(shown), strict=True):
         say("")
-        say(f"{finding.rule}  {_name(finding.object)}: {one_line(finding.detail)}")
+        say_folded(f"{finding.rule}  {_name(finding.object)}: {one_line(finding.detail)}")
         if finding.rule not in explained and (says := anomaly_of(finding.rule).says):
-            say(f"    ({says})")
+            say_folded(f"    ({says})")
         explained.add(finding.rule)
         for op in ops[:_OPS_SHOWN]:
-            say(f"    {_line(op)}")
+            say_folded(f"    {_line(op)}")
         if len(ops) > _OPS_SHOWN:
             say(f"    and {len(ops) - _OPS_SHOWN} more")
     if len(findings) > _FINDINGS_SHOWN:
@@ -148,30 +152,42 @@ def _line(op: Op) -> str:
 # --- as a page ----------------------------------------------------------------------------------
 
 
-def asked_in(args: argparse.Namespace) -> Asked:
+def asked_in(args: SimpleNamespace) -> Asked:
     return Asked(
         model=args.model,
-        initial=args.initial,
+        initial=() if args.initial is None else (_value_of(args.initial),),
         trusts_failures=args.trust_failures,
         isolation=args.isolation,
     )
 
 
-def refuse_other_report(args: argparse.Namespace) -> None:
+def _value_of(text: str) -> object:
+    """As JSON, or else the text itself."""
+    try:
+        return None if text == "nil" else json.loads(text)
+    except ValueError:
+        return text
+
+
+def refuse_other_report(args: SimpleNamespace) -> None:
     """Called before anything is judged, which may take long. Raises `Failed`."""
+    refuse_other_picture(args.export)
     if args.report is not None:
         refuse_other_file(args.report, option="--report", is_own=is_page)
 
 
-def write_page(report: Path | None, target: Path, found: Found, verdict: Verdict) -> Path | None:
+def write_page(args: SimpleNamespace, target: Path, found: Found, verdict: Verdict) -> Path | None:
     """Returns where the page is, if there is to be one. A page that nobody asked for may fail."""
+    report: Path | None = args.report
     path = report
+    about = {"history": str(found.path), **_told_of_run(found.path)}
+    told = Told(verdict=verdict, void=found.void, about=about)
+    if args.export is not None:
+        write_picture(args.export, picture(found.history, told))
     if path is None:
         if not target.is_dir() or verdict.outcome is not Outcome.VIOLATED:
             return None
         path = target / PAGE
-    about = {"history": str(found.path), **_told_of_run(found.path)}
-    told = Told(verdict=verdict, void=found.void, about=about)
     try:
         refuse_other_file(path, option="--report", is_own=is_page)
         try:
@@ -193,4 +209,9 @@ def _told_of_run(history: Path) -> Mapping[str, str]:
     except (OSError, ValueError):
         return {}
     names = ("planted", "command", "commit", "began")
-    return {name: str(told[name]) for name in names if isinstance(told, dict) and name in told}
+    known = {name: str(told[name]) for name in names if isinstance(told, dict) and name in told}
+    if "planted" in known:
+        from jepsen_like.planted.every_bug import in_words  # which imports all that can be broken
+
+        known["planted"] = in_words(known["planted"])
+    return known

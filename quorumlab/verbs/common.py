@@ -1,28 +1,20 @@
 """Options that several verbs share: the cluster, the format, and values that are refused."""
 
-import argparse
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
-from jepsen_like.installation import command
-from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError, did_you_mean
-from wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from jepsen_like.real.local_cluster import LocalCluster
 
 __all__ = [
     "BROKERS",
+    "COMMAND_CONFIG",
     "DEFAULT_DIRECTORY",
     "DIRECTORY",
+    "SECURITY",
     "addresses",
-    "bootstrap_servers",
-    "check",
     "in_bounds",
     "one_of",
-    "open_cluster",
     "pairs",
     "take_defaults",
 ]
@@ -33,17 +25,22 @@ _PORTS = range(1, 65_536)
 
 # Lines of tables of options: see `quorumlab.arguments.declare`.
 BROKERS = "--bootstrap-server HOST:PORT,…  brokers to ask"
+COMMAND_CONFIG = "--command-config FILE  a client.properties, with its TLS and SASL"
+SECURITY = (
+    "--security ssl|sasl_plaintext|sasl_ssl  what clients speak, who then may do what ACLs allow; "
+    "nodes show each other certificates, which are made (default: PLAINTEXT)"
+)
 DIRECTORY = f"--dir D  the cluster's directory (default: ./{DEFAULT_DIRECTORY})"
 
 
-def take_defaults(args: argparse.Namespace, defaults: Mapping[str, Any]) -> None:
-    """Give options a default that the parser has not, so that it is known which ones were given."""
+def take_defaults(args: SimpleNamespace, defaults: Mapping[str, Any]) -> None:
+    """Give options a default that is not declared, so that it is known which ones were given."""
     for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
 
 
-def in_bounds(args: argparse.Namespace, **bounds: tuple[int, int]) -> None:
+def in_bounds(args: SimpleNamespace, **bounds: tuple[int, int]) -> None:
     """Raises UsageError for an option that is given and lies outside its bounds, both inclusive."""
     for name, (least, most) in bounds.items():
         value = getattr(args, name)
@@ -56,40 +53,6 @@ def one_of(known: Collection[str], option: str, value: str) -> None:
     if value not in known:
         nearest = did_you_mean(value, known)
         raise UsageError(f"{option} {value}: {nearest}one of {', '.join(known)}")
-
-
-def check(code: ErrorCode, message: str | None) -> None:
-    """Raises ClusterError for what a node refused."""
-    if code != ErrorCode.NONE:
-        from jepsen_like.real.kafka_client import refusal  # has a client, which is slow to load
-
-        raise ClusterError(refusal(code, message))
-
-
-def open_cluster(args: argparse.Namespace) -> "LocalCluster":
-    from jepsen_like.real.local_cluster import LocalCluster  # is slow to load
-
-    return LocalCluster.open(args.dir or Path(DEFAULT_DIRECTORY))
-
-
-def bootstrap_servers(args: argparse.Namespace) -> list[tuple[str, int]]:
-    text = args.bootstrap_server
-    if text and args.dir:
-        raise UsageError("give --bootstrap-server or --dir, not both")
-    if not text:
-        try:
-            cluster = open_cluster(args)
-        except ClusterError as error:
-            if args.dir is not None:
-                raise
-            raise ClusterError(f"{error}, or name one by --bootstrap-server or --dir") from error
-        if not cluster.running():
-            where = cluster.layout.directory
-            raise ClusterError(
-                f"the cluster in {where} does not run: `{command('up', '--dir', where)}` starts it"
-            )
-        text = cluster.layout.bootstrap_servers
-    return addresses(text, "--bootstrap-server")
 
 
 def pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:

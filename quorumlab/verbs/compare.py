@@ -5,17 +5,18 @@ it was stopped. Exit codes: 0 all measured (a design that gives up is a result),
 130 interrupted.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jepsen_like.real.shape import why_no_engine
 from jepsen_like.real.zookeeper import missing_reason
-from quorum.raftos.engines import ENGINES
-from quorumlab.arguments import Failed, UsageError, declare
+from quorum.raftos.engines import ENGINES, NATIVE
+from quorumlab.arguments import Failed, UsageError
 from quorumlab.compare.comparison import (
     CELL_SECONDS,
     Interrupted,
@@ -25,51 +26,39 @@ from quorumlab.compare.comparison import (
     described,
     make,
     planned,
+    repeated,
     within,
 )
 from quorumlab.compare.experiments import CONTROLLERS, EXPERIMENTS, MATRIX, QUICK
 from quorumlab.compare.improvements import IMPROVEMENTS, of_improvements
 from quorumlab.compare.page import page
+from quorumlab.compare.picture import picture
 from quorumlab.compare.results import FAILED, Results
-from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, subjects
+from quorumlab.compare.subjects import ALL_DESIGNS, QUORUM, Subject, subjects
 from quorumlab.compare.table import growth_of, tables
 from quorumlab.interrupts import interrupts
-from quorumlab.output import FORMAT, print_json, print_rows, refuse_other_directory, say
+from quorumlab.output import print_json, print_rows, refuse_other_directory, say
+from quorumlab.pictures import refuse_other_picture, write_picture
 from quorumlab.verbs.common import in_bounds, one_of
+from quorumlab.verbs.judging_options import PARTITIONS
+from quorumlab.verbs.up import secure_if_asked
 
-__all__ = ["add_options", "run"]
+__all__ = ["run"]
 
 _INTERRUPTED = 130
-_PARTITIONS = "100,1000"
+_RESULTS = "results.json"
 _PARTITIONS_MAX = 1_000_000
 _DELAY_MAX_MS = 1000
+_RUNS_MAX = 100
 _QUICK_CELL_SECONDS = 120.0
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Start a cluster of each design, one after the other, do the same to each, and "
-        "tell what it took: when each step was done, what clients saw, what it cost."
-    )
-    table = f"""
-        --designs D,…  of {", ".join(ALL_DESIGNS)}
-        --engines E,…  of quorum: {", ".join(ENGINES)}
-        --experiments X,…  of {", ".join(EXPERIMENTS)}, {IMPROVEMENTS} (each improvement of a \
-          ZooKeeper design on and off, where it acts)
-        --partitions P,…  how many (default: {_PARTITIONS}; quick: 100)
-        --settings equal|defaults|both  equal time-outs for all, or each design's own (default: \
-          both; quick: equal)
-        --quick  {" and ".join(QUICK)}, in about two minutes
-        --budget MIN [positive]  leave out what takes longer
-        --out DIR [compared]
-        --seed N [1]  default: 1
-        --zookeeper-delay MS [0]  answers of ZooKeeper come so much later (default: 0)
-        {FORMAT}"""
-    declare(parser, run, table, about)
-
-
-def run(args: argparse.Namespace) -> int:
-    in_bounds(args, zookeeper_delay=(0, _DELAY_MAX_MS))
+def run(args: SimpleNamespace) -> int:
+    in_bounds(args, runs=(1, _RUNS_MAX), zookeeper_delay=(0, _DELAY_MAX_MS))
+    refuse_other_picture(args.export)
+    refuse_other_directory(args.out, option="--out", holds=_RESULTS)
+    if args.stored:
+        return _tell(args, _stored(args.out / _RESULTS))
     keys = _keys(args)
     results = _results(args)
     budget_seconds = None if args.budget is None else 60 * args.budget
@@ -81,19 +70,15 @@ def run(args: argparse.Namespace) -> int:
     if plan.cells:
         results.adds_commit(commit())
     code = _make(args, plan, results, budget_seconds)
-    _tell(args, results)
-    if code == 0 and any(cell.outcome == FAILED for cell in results.cells.values()):
-        return 1
-    return code
+    told = _tell(args, results)
+    return code or told
 
 
-def _limit_seconds(args: argparse.Namespace) -> float:
+def _limit_seconds(args: SimpleNamespace) -> float:
     return _QUICK_CELL_SECONDS if args.quick else CELL_SECONDS
 
 
-def _make(
-    args: argparse.Namespace, plan: Plan, results: Results, budget_seconds: float | None
-) -> int:
+def _make(args: SimpleNamespace, plan: Plan, results: Results, budget_seconds: float | None) -> int:
     with interrupts() as interrupt:
         try:
             left = make(
@@ -101,6 +86,7 @@ def _make(
                 results,
                 scratch=args.out / "clusters",
                 cell_seconds=_limit_seconds(args),
+                secure=secure_if_asked,
                 until=None if budget_seconds is None else time.monotonic() + budget_seconds,
                 is_interrupted=lambda: interrupt.happened,
             )
@@ -112,10 +98,19 @@ def _make(
     return 0
 
 
-def _tell(args: argparse.Namespace, results: Results) -> None:
+def _tell(args: SimpleNamespace, results: Results) -> int:
+    """Returns 1 if a cell failed."""
     cells = results.cells.values()
     if cells:
         (args.out / "compare.html").write_text(page(results), encoding="ascii")
+    if cells and args.export is not None:
+        write_picture(args.export, picture(results))
+    _tell_cells(args, results)
+    return int(any(cell.outcome == FAILED for cell in cells))
+
+
+def _tell_cells(args: SimpleNamespace, results: Results) -> None:
+    cells = results.cells.values()
     if args.format != "table":
         print_json([asdict(cell) for cell in cells], form=args.format)
         return
@@ -130,50 +125,68 @@ def _tell(args: argparse.Namespace, results: Results) -> None:
         say("\nGrowth of each step with the partitions")
         print_rows(growth, list(growth[0]))
     if cells:
-        say(f"\n{results.path}, {args.out / 'compare.html'}")
+        files = [results.path, args.out / "compare.html", *filter(None, [args.export])]
+        say(f"\n{', '.join(map(str, files))}")
 
 
-def _results(args: argparse.Namespace) -> Results:
+def _results(args: SimpleNamespace) -> Results:
     """The results that --out holds, or new ones."""
-    path = args.out / "results.json"
-    refuse_other_directory(args.out, option="--out", holds=path.name)
+    path = args.out / _RESULTS
     if not path.exists():
         args.out.mkdir(parents=True, exist_ok=True)
-        results = Results(path, described(), args.seed, args.zookeeper_delay)
+        results = Results(
+            path, described(), args.seed, args.zookeeper_delay, security=args.security or ""
+        )
         results.save()  # at once: an interrupted comparison knows its directory again by it
         return results
-    try:
-        results = Results.load(path)
-    except (ValueError, KeyError, TypeError) as error:
-        raise Failed(f"{path} cannot be read: {error}; use another --out") from error
+    results = _stored(path)
     for option, ours, theirs in (
         ("seed", results.seed, args.seed),
         ("zookeeper-delay", results.zookeeper_delay_ms, args.zookeeper_delay),
+        ("security", results.security or "none", args.security or "none"),
     ):
         if ours != theirs:
             raise UsageError(f"--{option} {theirs}: {path} was made with {ours}")
     return results
 
 
+def _stored(path: Path) -> Results:
+    try:
+        return Results.load(path)
+    except FileNotFoundError as error:
+        raise Failed(f"--stored: there is no {path}: name its directory by --out") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failed(f"{path} cannot be read: {error}; use another --out") from error
+
+
 # --- what is asked for ----------------------------------------------------------------------
 
 
-def _keys(args: argparse.Namespace) -> list[Any]:
+def _keys(args: SimpleNamespace) -> list[Any]:
+    able = _SECURED if args.security else _ALL
+    matrix = [name for name in MATRIX if name in able.experiments]
     experiments = _chosen(
         args.experiments,
-        QUICK if args.quick else MATRIX,
+        QUICK if args.quick else matrix,
         (*EXPERIMENTS, IMPROVEMENTS),
         "experiments",
     )
-    designs = _able(
-        _chosen(args.designs, ALL_DESIGNS, ALL_DESIGNS, "designs"),
-        is_asked_for=args.designs is not None,
-    )
-    engines = _chosen(args.engines, ENGINES, ENGINES, "engines")
+    designs = _chosen(args.designs, able.designs, ALL_DESIGNS, "designs")
+    engines = _chosen(args.engines, able.engines, ENGINES, "engines")
+    for option, names, those in (
+        ("designs", designs, able.designs),
+        ("engines", engines, able.engines),
+        ("experiments", experiments, able.experiments),
+    ):
+        if plain := [name for name in names if name not in those]:
+            raise UsageError(
+                f"--{option} {','.join(plain)}: speaks in the clear: leave it out, or --security"
+            )
+    sizes = _sizes(args.partitions or ("100" if args.quick else PARTITIONS))
+    designs = _able(designs, is_asked_for=args.designs is not None)
     if QUORUM in designs:
         engines = _installed(engines, is_asked_for=args.engines is not None)
     settings = args.settings or ("equal" if args.quick else "both")
-    sizes = _sizes(args.partitions or ("100" if args.quick else _PARTITIONS))
     keys = planned(
         list(subjects(designs, engines)),
         [name for name in experiments if name != IMPROVEMENTS],
@@ -182,7 +195,30 @@ def _keys(args: argparse.Namespace) -> list[Any]:
     )
     if IMPROVEMENTS in experiments:
         keys += [key for key in of_improvements(sizes, designs) if key not in keys]
-    return keys
+    return repeated(keys, args.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Able:
+    """What can be measured."""
+
+    designs: Sequence[str]
+    engines: Sequence[str]
+    experiments: Sequence[str]
+
+
+_ALL = _Able(designs=ALL_DESIGNS, engines=tuple(ENGINES), experiments=(*EXPERIMENTS, IMPROVEMENTS))
+# With --security: the others know no TLS, and neither do those who flood a node.
+_SECURED = _Able(
+    designs=(QUORUM,),
+    engines=(NATIVE,),
+    experiments=tuple(
+        name
+        for name, each in EXPERIMENTS.items()
+        if not each.why_not(Subject(design=QUORUM))
+        if name != "crash-in-a-flood"
+    ),
+)
 
 
 def _chosen(

@@ -1,11 +1,11 @@
 """`quorumlab consume`: the records of a topic, with partition, offset and leader."""
 
-import argparse
 import json
 import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import (
@@ -39,7 +39,7 @@ _PLACES = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
 _FROM = re.compile(r"([@-]?)(\d{1,18})")  # a time, the last so many, or an offset
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     where: str = vars(args)["from"]  # which is a word of Python's
     in_bounds(args, count=(0, INT32_MAX))
     if where not in _PLACES and not _FROM.fullmatch(where):
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
         "auto.offset.reset": _RESETS.get(where, "error"),
-        "isolation.level": "read_committed",
+        "isolation.level": args.isolation_level,
         "fetch.wait.max.ms": 100,
     }
     with kafka_errors_as_failed():
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _records(
-    consumer: Consumer, args: argparse.Namespace, where: str, partitions: Partitions
+    consumer: Consumer, args: SimpleNamespace, where: str, partitions: Partitions
 ) -> Iterator[Message]:
     """Yields records for ever; with --until-end, until each partition's end was reached once."""
     unread = set(map(partitions.check, args.partition)) or set(partitions.numbers)

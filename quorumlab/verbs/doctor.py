@@ -6,19 +6,26 @@ directory, its nodes asked if they run.
 Exit codes: 0 nothing is wrong, 1 nothing is there, 2 usage, 3 something is wrong.
 """
 
-import argparse
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.installation import command
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.arguments import UsageError, declare
+from quorumlab.arguments import UsageError
+from quorumlab.client_properties import (
+    broker_settings,
+    controller_settings,
+    given_settings,
+)
 from quorumlab.cluster_status import describe
 from quorumlab.inspection.diagnosis import diagnose, findings_of, removable
 from quorumlab.inspection.facts import Finding, Level, LiveFacts, ReplicaFacts, ask, held_by, read
+from quorumlab.inspection.hanging import find_hanging
 from quorumlab.inspection.surroundings import (
     clusters_in,
     disk_finding,
@@ -35,11 +42,12 @@ from quorumlab.inspection.target import (
     is_whole,
     nodes_in,
 )
-from quorumlab.output import print_json, print_rows, say
+from quorumlab.output import print_json, print_rows, say, say_folded
 
-__all__ = ["add_options", "run"]
+__all__ = ["run"]
 
 _UNHEALTHY = 3
+_INDENT = 11
 _NOBODY_ASKED = Finding(
     Level.FINE,
     "only files were looked at, which do not tell whether a node runs",
@@ -54,15 +62,7 @@ _OF_LIVE = (
 )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    table = """
-        --format text|json|jsonl [text]
-        --remove N  can node N be removed safely?
-        targets TARGET [*]  directories of nodes or clusters, HOST:PORT (default: what is here)"""
-    declare(parser, run, table)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     if not args.targets:
         if args.remove is not None:
             raise UsageError(f"--remove {args.remove}: name the address of a node, HOST:PORT")
@@ -70,9 +70,10 @@ def run(args: argparse.Namespace) -> int:
         _tell_around(here, args.format)
         return _exit_code(chain(here.findings, *(each.findings for each in here.clusters.values())))
     is_whole_cluster = any(map(is_whole, map(Path, args.targets)))
-    examined = _examine(args.targets, expects_addresses=not is_whole_cluster)
+    settings = given_settings(args.command_config)
+    examined = _examine(args.targets, expects_addresses=not is_whole_cluster, settings=settings)
     if args.remove is not None:
-        first = _removable(examined.lives, args.remove)
+        first = _removable(examined.lives, args.remove, settings)
         examined = replace(examined, findings=[*first, *examined.findings])
     _tell(examined, args.format)
     return _exit_code(examined.findings)
@@ -95,15 +96,20 @@ def _in_order(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: list(Level).index(finding.level))
 
 
-def _examine(targets: Sequence[str], *, expects_addresses: bool) -> _Examined:
+def _examine(
+    targets: Sequence[str], *, expects_addresses: bool, settings: ClientSettings = PLAIN
+) -> _Examined:
+    """`settings`: how addresses among the targets are spoken to."""
     findings = list(chain.from_iterable(map(_findings_of_nodes, targets)))
-    found = dict(_found(targets, findings))
+    found = dict(_found(targets, findings, settings))
     replicas = [read(name, target) for target, name in found.items() if isinstance(target, Target)]
     lives = [ask(target) for target in found if isinstance(target, Address)]
     findings += diagnose(replicas, lives)
+    for target in found:
+        findings += find_hanging(target) if isinstance(target, Address) else []
     if replicas and not lives and expects_addresses:
         findings.append(_NOBODY_ASKED)
-    return _Examined(replicas, lives, _in_order(findings))
+    return _Examined(replicas, lives, _in_order(dict.fromkeys(findings)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +137,29 @@ def _look_around(directory: Path) -> _Here:
 def _examine_here(cluster: Path, alive: Collection[int]) -> _Examined:
     """Its directories, and the controllers that run. That nothing runs is no problem here."""
     if alive:
-        controllers = ClusterLayout.load(cluster.resolve()).controllers
-        asked = [node for node in controllers if node.id in alive]
+        layout = ClusterLayout.load(cluster.resolve())
+        asked = [node for node in layout.controllers if node.id in alive]
         addresses = [f"{node.host}:{node.controller_port}" for node in asked]
-        examined = _examine([str(cluster), *addresses], expects_addresses=False)
-        more = []
+        examined = _examine(
+            [str(cluster), *addresses],
+            expects_addresses=False,
+            settings=controller_settings(layout),
+        )
+        more = _hanging_here(layout, alive)
     else:
         examined = _examine(list(map(str, nodes_in(cluster))), expects_addresses=False)
         start = f"`{command('up', '--dir', cluster)}` starts it"
         more = [Finding(Level.FINE, "stopped", start)]
     findings = _in_order([*examined.findings, *port_findings(cluster), *more])
     return replace(examined, findings=findings)
+
+
+def _hanging_here(layout: ClusterLayout, alive: Collection[int]) -> list[Finding]:
+    """Brokers know of all partitions through any of them."""
+    for node in layout.brokers:
+        if node.id in alive:
+            return find_hanging(Address(node.host, node.port, broker_settings(layout)))
+    return []
 
 
 def _tell_around(here: _Here, form: str) -> None:
@@ -174,7 +192,7 @@ def _findings_of_nodes(text: str) -> Iterator[Finding]:
 
 
 def _found(
-    names: Iterable[str], unreadable: list[Finding]
+    names: Iterable[str], unreadable: list[Finding], settings: ClientSettings
 ) -> Iterator[tuple[Target | Address, str]]:
     """Each once, however often and by whatever name it is there: of a whole cluster, its nodes.
 
@@ -183,7 +201,7 @@ def _found(
     known: set[Target | Address | Path] = set()
     for name in chain.from_iterable(map(_nodes, names)):
         try:
-            target = find_target(name)
+            target = find_target(name, settings)
         except NoSuchTarget:
             raise
         except ClusterError as error:
@@ -206,14 +224,14 @@ def _itself(target: Target | Address) -> Target | Address | Path:
     return target
 
 
-def _removable(lives: Sequence[LiveFacts], node_id: int) -> list[Finding]:
+def _removable(lives: Sequence[LiveFacts], node_id: int, settings: ClientSettings) -> list[Finding]:
     answered = [live for live in lives if live.leader_id >= 0]
     if not answered:
         raise ClusterError(
             "--remove needs the address of a node that knows the leader: add HOST:PORT"
         )
     live = max(answered, key=lambda each: each.leader_epoch)
-    return removable(live, held_by(live.name, node_id))
+    return removable(live, held_by(live.name, node_id, settings))
 
 
 def _finding(each: Finding) -> dict[str, str]:
@@ -241,9 +259,9 @@ def _tell(examined: _Examined, form: str) -> None:
 
 def _say_findings(findings: Iterable[Finding]) -> None:
     for each in findings:
-        say(f"{each.level.value:<8} {each.text}")
+        say_folded(f"{each.level.value:<8} {each.text}", _INDENT)
         if each.advice:
-            say(f"{'':<8}   {each.advice}")
+            say_folded(f"{'':<8}   {each.advice}", _INDENT)
 
 
 def _say_side_by_side(replicas: Sequence[ReplicaFacts], lives: Sequence[LiveFacts]) -> None:

@@ -4,13 +4,14 @@ The configuration names static controllers, and nothing else is needed. Where vo
 log, the first ones are named here, in Kafka's three ways.
 """
 
-import argparse
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from random import SystemRandom
+from types import SimpleNamespace
 
-from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION
+from controller.metadata.metadata_version import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
 from quorum.core.storage import StorageError
 from quorum.node.bootstrap import format_first_voters
 from quorum.node.directories import (
@@ -20,49 +21,28 @@ from quorum.node.directories import (
     read_meta_properties,
 )
 from quorum.raft.voters import VoterSet
-from quorumlab.arguments import UsageError, declare
+from quorumlab.arguments import UsageError
 from quorumlab.config import NodeConfig, load
 from quorumlab.first_records import (
     DEFAULT_RECORDS,
     FirstRecords,
     initial_controllers,
+    of_release,
     standalone,
+    why_not_to_begin,
     with_levels,
 )
-from quorumlab.output import FORMAT, answer
+from quorumlab.output import answer
+from quorumlab.security.first_credentials import first_credential
 from wire.metadata_records import encode_record
 from wire.primitives import parse_uuid, random_uuid, uuid_text
 
-__all__ = ["INITIAL_CONTROLLERS", "add_options", "first_voters", "format_node"]
+__all__ = ["first_voters", "format_node", "released", "run"]
 
 NOBODY = VoterSet()  # others know the voters: the configuration, or the log
-INITIAL_CONTROLLERS = (
-    "--initial-controllers ID@HOST:PORT:DIRECTORY-ID,…  the first voters; each of them is "
-    "formatted with the same list"
-)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Prepare the data directories of a node. Where controller.quorum.voters is not "
-        "set, the voters live in the log, and a controller has to be told how it begins."
-    )
-    table = f"""
-        --config FILE [!]  the node's server.properties
-        --cluster-id ID  default: that of directories that are formatted already, or, for a first \
-          controller, a new one, which is printed
-        --ignore-formatted  leave formatted directories as they are
-        --feature NAME=LEVEL [*]  begin with another level of a feature than the default; may be \
-          repeated
-        | --standalone  this controller is the first and only voter
-        | {INITIAL_CONTROLLERS}
-        | --no-initial-controllers  it joins a quorum as an observer, and is made a voter by \
-          `quorum add-controller`
-        {FORMAT}"""
-    declare(parser, run, table, about)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     config = load(args.config, os.environ)
     voters = _beginning(args, config)
     cluster_id = _cluster_id(args.cluster_id, config)
@@ -74,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         cluster_id,
         ignore_formatted=args.ignore_formatted,
         voters=voters,
-        first=_first_records(args.feature),
+        first=_first_records(args.release_version, args.feature, args.add_scram),
     )
     whose = f"for node {config.node_id} of cluster {cluster_id}"
     lines = [f"Formatted {path} {whose}" for path in formatted]
@@ -102,7 +82,7 @@ def _cluster_id(given: str | None, config: NodeConfig) -> str | None:
     return cluster_id
 
 
-def _refuse_new_id_to_join(args: argparse.Namespace, config: NodeConfig) -> None:
+def _refuse_new_id_to_join(args: SimpleNamespace, config: NodeConfig) -> None:
     """The others would refuse a node with a new cluster id when it starts. Raises UsageError."""
     if args.no_initial_controllers:
         joins = "--no-initial-controllers"
@@ -116,26 +96,44 @@ def _refuse_new_id_to_join(args: argparse.Namespace, config: NodeConfig) -> None
     )
 
 
-def _first_records(asked: Sequence[str]) -> FirstRecords:
+def released(name: str | None) -> FirstRecords:
+    """The first records that --release-version means."""
+    if name is None:
+        return DEFAULT_RECORDS
+    try:
+        return of_release(name)
+    except ValueError as error:
+        raise UsageError(f"--release-version: {error}") from error
+
+
+def _first_records(release: str | None, asked: Sequence[str], users: Sequence[str]) -> FirstRecords:
     levels: dict[str, int] = {}
+    if release is not None:
+        levels[METADATA_VERSION] = released(release).levels[METADATA_VERSION]
     for each in asked:
         name, _, level = each.partition("=")
         if not level.isdecimal():
             raise UsageError(f"--feature {each}: say NAME=LEVEL, such as {ELR_VERSION}=0")
+        if release is not None and name == METADATA_VERSION:
+            raise UsageError(f"--feature {each}: --release-version says it already")
         levels[name] = int(level)
     if KRAFT_VERSION in levels:
         raise UsageError(f"--feature {KRAFT_VERSION}: it is 1 where the voters live in the log")
     try:
-        return with_levels(levels)
+        first = with_levels(levels)
     except ValueError as error:
         raise UsageError(f"--feature: {error}") from error
+    try:
+        return replace(first, others=tuple(map(first_credential, users)))
+    except ValueError as error:
+        raise UsageError(f"--add-scram: {error}") from error
 
 
 def _directories(config: NodeConfig) -> list[str]:
     return sorted({str(path) for path in (*config.log_dirs, config.metadata_dir)})
 
 
-def _beginning(args: argparse.Namespace, config: NodeConfig) -> VoterSet:
+def _beginning(args: SimpleNamespace, config: NodeConfig) -> VoterSet:
     """The first voters, empty where others know them. Refuses what leaves no way to begin."""
     is_told = args.standalone or args.initial_controllers or args.no_initial_controllers
     if is_told and config.voters:
@@ -173,6 +171,9 @@ def format_node(
     First voters are left to a node that is one of them; its metadata directory has the id that they
     say.
     """
+    wrong = why_not_to_begin(first, voters)
+    if wrong:
+        raise UsageError(wrong)
     paths = _directories(config)
     done = [path for path in paths if is_formatted(path)]
     if done and not ignore_formatted:

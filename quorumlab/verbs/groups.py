@@ -1,8 +1,8 @@
 """`quorumlab groups`: the consumer groups of a cluster, and how far they have read."""
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 Place = tuple[str, int]  # topic, partition
 
 
-def list_groups(args: argparse.Namespace) -> int:
+def list_groups(args: SimpleNamespace) -> int:
     with kafka_errors_as_failed():
         client = AdminClient(settings(args))  # keep it: its futures fail once it is collected
         listed = _result(client.list_consumer_groups())
@@ -35,7 +35,7 @@ def list_groups(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe_group(args: argparse.Namespace) -> int:
+def describe_group(args: SimpleNamespace) -> int:
     with kafka_errors_as_failed():
         client = AdminClient(settings(args))
         group = _result(client.describe_consumer_groups([args.group])[args.group])
@@ -67,7 +67,7 @@ def describe_group(args: argparse.Namespace) -> int:
     return 0
 
 
-def delete_group(args: argparse.Namespace) -> int:
+def delete_group(args: SimpleNamespace) -> int:
     with kafka_errors_as_failed():
         client = AdminClient(settings(args))
         _result(client.delete_consumer_groups([args.group])[args.group])

@@ -1,90 +1,62 @@
 """`quorumlab inspect`: look into a metadata log, ours or the one of a real Apache Kafka.
 
 It only reads: no lock is taken and nothing is written, so that a running node may be looked at. A
-verb's module is imported once a command line names the verb. Below are also the exit codes and the
-progress that these modules share.
+verb's module is imported once a command line names the verb.
 """
 
-import argparse
 import os
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
-from quorumlab.arguments import Parser, UsageError, declare, later, loading_modules
-from quorumlab.inspection.target import Target
-from quorumlab.output import Progress
+import click
 
-__all__ = ["DAMAGED", "VIOLATED", "add_options", "say_lines", "scanning", "with_default_verb"]
+from quorumlab.arguments import Verbs, declare, loading_modules
+from quorumlab.verbs.common import COMMAND_CONFIG
+
+__all__ = ["VERBS"]
 
 _A_TARGET = "a node's directory or __cluster_metadata-0, a .log, a .checkpoint, HOST:PORT"
-_TARGET = f"target TARGET  {_A_TARGET}"
+_TARGET = f"target TARGET  {_A_TARGET}\n{COMMAND_CONFIG}, for HOST:PORT"
 _FORMAT = "--format text|json|jsonl [text]"
 _PLACE = "OFFSET|TIME"
+_WITHOUT_TARGET = ("diff", "tail", "partition")  # these open it themselves
 _EPILOG = """\
 A TARGET is a node's directory (log.dirs), its __cluster_metadata-0, one segment (.log), one
 snapshot (.checkpoint), or HOST:PORT of a broker or controller of a live cluster. A directory or
 file that is named like a VERB is given as ./dump. Nothing is locked or written.
 
-  quorumlab inspect /var/lib/kafka/data          what is this, and is it whole?
-  quorumlab inspect dump --topic orders DIR      records about one topic
-  quorumlab inspect why orders-3 DIR             why is it offline? (or broker 2)
-  quorumlab inspect at 2026-11-21T06:20 DIR      brokers and topics as they were then
-  quorumlab inspect tail localhost:9092          what is being committed now
-
 Exit codes: 0 fine, 1 damage was met, 2 usage, 4 `verify` found a violation."""
-DAMAGED = 1
-VIOLATED = 4
-_INTERVAL_SECONDS = 0.2
-_LINES_AT_ONCE = 1000
-_MEBIBYTE = 1 << 20
+_ABOUT = """Look into a metadata log. Without a VERB it is `summary`.
+$ /var/lib/kafka/data  what is this, and is it whole?
+$ dump --topic orders DIR  records about one topic
+$ why orders-3 DIR  why is it offline? (or broker 2)
+$ at 2026-11-21T06:20 DIR  brokers and topics as they were then
+$ tail localhost:9092  what is being committed now"""
 
 
-class _AnyOrder(Parser):
-    """Options may stand before, between and behind words of which some may be missing."""
-
-    _is_within = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        if self._is_within:
-            return super().parse_known_args(args, namespace)
-        self._is_within = True  # the other method comes back here, up to Python 3.11
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._is_within = False
-
-
-class _Verb(NamedTuple):
-    about: str
-    run: str  # `module:function`, where records:run_dump is in `inspect_records`
-    table: str  # of options
-    opens_target: bool = True  # for `run`, which gets its files
-
-
-def _with_target(run: str, args: argparse.Namespace) -> int:
+def _with_target(run: str, args: SimpleNamespace) -> int:
     with loading_modules():
         from quorumlab.inspection.stream import opened  # knows all records, which `--help` need not
+        from quorumlab.verbs.inspecting import target_settings
 
         module, _, function = run.partition(":")
         told = getattr(import_module(f"quorumlab.verbs.inspect_{module}"), function)
-    with opened(args.target) as target:
+    with opened(args.target, target_settings(args)) as target:
         code: int = told(args, target)
         return code
 
 
+# Verb -> what it does; `module:function`, where records:run_dump is in `inspect_records`; options.
 _VERBS = {
-    "summary": _Verb(
-        "what is this, and is it whole?", "summary:run_summary", f"{_FORMAT}\n{_TARGET}"
+    "summary": (
+        "what is this, and is it whole?",
+        "summary:run_summary",
+        f"{_FORMAT}\n{_TARGET}\n$ data/node-1",
     ),
-    "dump": _Verb(
+    "dump": (
         "every record, one line each",
         "records:run_dump",
         f"""{_FORMAT}
@@ -97,29 +69,35 @@ _VERBS = {
             --until TIME  before
             --where EXPR  such as 'leader == 3 and 2 not in isr'
             --hex  every byte of the batches, explained
-            {_TARGET}""",
+            {_TARGET}
+            $ --topic orders --since 2026-11-21T06:00 data/node-1
+            $ --where 'leader == 3 and 2 not in isr' data/node-1""",
     ),
-    "at": _Verb(
+    "at": (
         "the cluster as it was",
         "states:run_at",
         f"""--format table|tree|json|jsonl [table]
             place {_PLACE} [place]  after this record, or at this time (ISO 8601, or ms); `end`
-            {_TARGET}""",
+            {_TARGET}
+            $ 1200 data/node-1
+            $ 2026-11-21T06:20 data/node-1 --format tree""",
     ),
-    "diff": _Verb(
+    "diff": (
         "what changed between A and B, or is different in two directories",
         "states:run_diff",
         f"""{_FORMAT}
             between A B TARGET [+]  two offsets or times and a target, or two targets
-            --at {_PLACE}  where to compare two targets (default: ends)""",
-        opens_target=False,
+            --at {_PLACE}  where to compare two targets (default: ends)
+            $ 100 200 data/node-1  what these records changed
+            $ data/node-1 data/node-2""",
     ),
-    "why": _Verb(
+    "why": (
         "the story of a partition, a broker or a configuration",
         "verdicts:run_why",
-        f"{_FORMAT}\nthing THING [+]  orders-3, broker 2, config orders\n{_TARGET}",
+        f"{_FORMAT}\nthing THING [+]  orders-3, broker 2, config orders\n{_TARGET}\n"
+        "$ orders-3 data/node-1  why is it offline?\n$ broker 2 data/node-1",
     ),
-    "tree": _Verb(
+    "tree": (
         "browse the state like a file system",
         "tree:run_tree",
         f"""{_FORMAT}
@@ -127,39 +105,48 @@ _VERBS = {
             path PATH [?]  what to list, such as /topics or '/topics/*/id'; without it, and on \
             a terminal, there is a prompt
             --at {_PLACE}  (default: the end of the log)
-            -r/--recursive  everything below, indented""",
+            -r/--recursive  everything below, indented
+            $ data/node-1 /topics
+            $ data/node-1 -r""",
     ),
-    "tail": _Verb(
+    "tail": (
         "follow it as it grows",
         "records:run_tail",
-        f"{_FORMAT}\n--from OFFSET [int]  start there\n{_TARGET}",
-        opens_target=False,
+        f"{_FORMAT}\n--from OFFSET [int]  start there\n{_TARGET}\n$ localhost:9092",
     ),
-    "verify": _Verb(
+    "verify": (
         "checksums, offsets, epochs, states, snapshots",
         "verdicts:run_verify",
-        f"{_FORMAT}\n{_TARGET}",
+        f"{_FORMAT}\n{_TARGET}\n$ data/node-1 --format json",
     ),
-    "export": _Verb(
+    "partition": (
+        "batches, markers and transactions of a topic's partition",
+        "partition:run_partition",
+        f"""{_FORMAT}
+            --offsets A..B  batches with offsets from A on, and before B
+            target TARGET  its directory (orders-0), or one file of it: .log, .txnindex, .snapshot
+            $ data/node-1/data/orders-0
+            $ data/node-1/data/__transaction_state-7""",
+    ),
+    "export": (
         "records and state as tables for Spark and pandas",
         "records:run_export",
-        f"{_FORMAT}\n--parquet DIR [!]  where the tables go\n{_TARGET}",
+        f"{_FORMAT}\n--parquet DIR [!]  where the tables go\n{_TARGET}\n"
+        "$ data/node-1 --parquet tables",
     ),
 }
-_USAGE_OF_DIFF = (
-    "quorumlab inspect diff [-h] [--format F] A B TARGET\n"
-    "       quorumlab inspect diff [-h] [--format F] [--at OFFSET|TIME] TARGET TARGET"
-)
 
 
-def with_default_verb(arguments: Sequence[str]) -> list[str]:
+class _Inspect(Verbs):
     """`inspect DIR` is `inspect summary DIR`; a target named like a verb is given as ./dump."""
-    at = list(arguments).index("inspect") + 1
-    rest = list(arguments[at:])
-    is_verb = rest[:1] and rest[0] in (*_VERBS, "-h", "--help")
-    if rest and not is_verb and not _is_misspelt(rest):
-        rest.insert(0, "summary")
-    return [*arguments[:at], *rest]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            raise click.UsageError(f"name a TARGET, {_A_TARGET}", ctx)
+        is_verb = args[:1] and args[0] in (*_VERBS, "-h", "--help")
+        if args and not is_verb and not _is_misspelt(args):
+            args = ["summary", *args]
+        return super().parse_args(ctx, args)
 
 
 def _is_misspelt(rest: Sequence[str]) -> bool:
@@ -168,21 +155,15 @@ def _is_misspelt(rest: Sequence[str]) -> bool:
     return bool(others) and first.isalpha() and not Path(first).exists()
 
 
-def _refuse_nothing(_args: argparse.Namespace) -> int:
-    raise UsageError(f"inspect: name a TARGET, {_A_TARGET}: see `quorumlab inspect --help`")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Look into a metadata log. Without a VERB it is `summary`."
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.set_defaults(run=_refuse_nothing)
-    actions = parser.add_subparsers(metavar="VERB", parser_class=_AnyOrder)
-    for name, verb in _VERBS.items():
-        action = actions.add_parser(name, help=verb.about)
-        run = partial(_with_target, verb.run) if verb.opens_target else later(f"inspect_{verb.run}")
-        declare(action, run, verb.table, verb.about, place=_place)
-        action.usage = _USAGE_OF_DIFF if name == "diff" else None
+def _inspect() -> Verbs:
+    verbs = {}
+    for name, (told, run, table) in _VERBS.items():
+        opens = name not in _WITHOUT_TARGET
+        ran = partial(_with_target, run) if opens else f"inspect_{run}"
+        verbs[name] = declare(ran, table, told=told, place=_place)
+    found = _Inspect(_ABOUT, verbs)
+    found.epilog = _EPILOG
+    return found
 
 
 def _place(text: str) -> str:
@@ -194,43 +175,8 @@ def _place(text: str) -> str:
     except ValueError as error:
         if os.path.exists(text):
             told = f"{text!r} is neither: write `inspect at {_PLACE} TARGET`"
-            raise argparse.ArgumentTypeError(told) from error
+            raise ValueError(told) from error
     return text
 
 
-# --- what the verbs share --------------------------------------------------------------------
-
-
-def say_lines(lines: Iterable[str]) -> None:
-    """Many lines: a reader waits for none of them alone."""
-    rest = iter(lines)
-    while piece := list(islice(rest, _LINES_AT_ONCE)):
-        sys.stdout.write("\n".join(piece) + "\n")
-    sys.stdout.flush()
-
-
-@contextmanager
-def scanning(target: Target, *, prints: bool = False) -> Iterator[Target]:
-    """The target, with progress on stderr; not where what is `printed` goes to a terminal, too."""
-    if prints and sys.stdout.isatty():
-        yield target
-        return
-    sizes = [path.stat().st_size for path in target.files]
-    before = dict(zip(target.files, accumulate(sizes, initial=0), strict=False))
-    total = sum(sizes)
-    shown = Progress()
-    following = time.monotonic() + _INTERVAL_SECONDS
-
-    def reading(path: Path, position: int) -> None:
-        """Says how much of all files was read, a few times a second."""
-        nonlocal following
-        now = time.monotonic()
-        if now >= following:
-            following = now + _INTERVAL_SECONDS
-            percent = 100 * (before.get(path, 0) + position) // max(total, 1)
-            shown(f"{percent} % of {total // _MEBIBYTE} MiB read")
-
-    try:
-        yield replace(target, progress=reading)
-    finally:
-        shown.done()
+VERBS = {"inspect": _inspect()}

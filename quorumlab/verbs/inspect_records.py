@@ -1,12 +1,13 @@
 """`inspect dump`, `inspect tail` and `inspect export`: records, a line each or as tables."""
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from types import SimpleNamespace
 
 from quorumlab.arguments import UsageError, did_you_mean
+from quorumlab.folding import columns, folded
 from quorumlab.inspection.batches import Batch, Damage
 from quorumlab.inspection.bulk import BulkText
 from quorumlab.inspection.entries import Entry, TopicNames, as_json, as_text, entries
@@ -21,8 +22,8 @@ from quorumlab.inspection.selection import (
 )
 from quorumlab.inspection.stream import target_batches
 from quorumlab.inspection.target import Target
-from quorumlab.output import answer, complain, refuse_other_directory, say
-from quorumlab.verbs.inspect import DAMAGED, scanning
+from quorumlab.output import answer, complain, refuse_other_directory, say, say_folded
+from quorumlab.verbs.inspecting import DAMAGED, scanning, target_settings
 from wire.explain import explain_batch, hex_lines
 
 __all__ = ["run_dump", "run_export", "run_tail"]
@@ -30,9 +31,11 @@ __all__ = ["run_dump", "run_export", "run_tail"]
 
 _SELECTING = ("type", "topic", "partition", "broker", "offsets", "since", "until", "where")
 _NAMES_MAX = 20
+_INDENT = 14  # behind offset and epoch
+_HEX_INDENT = 35  # behind the bytes
 
 
-def run_dump(args: argparse.Namespace, target: Target) -> int:
+def run_dump(args: SimpleNamespace, target: Target) -> int:
     selection = _selection(args)
     lines_of = _explained if args.hex else _told
     names = TopicNames()
@@ -44,14 +47,14 @@ def run_dump(args: argparse.Namespace, target: Target) -> int:
                 complain(found)
             else:
                 is_empty = False
-                sys.stdout.write(found)
+                sys.stdout.write(_fitted(found, args))
     sys.stdout.flush()
     if is_empty and selection != Selection():
         complain(_nothing_matched(args, names))
     return DAMAGED if is_damaged else 0
 
 
-def _nothing_matched(args: argparse.Namespace, names: TopicNames) -> str:
+def _nothing_matched(args: SimpleNamespace, names: TopicNames) -> str:
     """A selection may be empty, which is no error; but one that is misspelt is empty, too."""
     given = [
         f"--{name} {' '.join(value) if isinstance(value, list) else value}"
@@ -81,6 +84,12 @@ def _told(
             text = _lines(filter(None, map(line, _learned(found, names))))
         if text:
             yield text
+
+
+def _fitted(text: str, args: SimpleNamespace) -> str:
+    if columns() is None or args.format != "text":
+        return text
+    return _lines(folded(text.splitlines(), _HEX_INDENT if args.hex else _INDENT))
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -140,7 +149,7 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _selection(args: argparse.Namespace) -> Selection:
+def _selection(args: SimpleNamespace) -> Selection:
     try:
         return Selection(
             types=frozenset(map(parse_type, args.type)),
@@ -167,7 +176,7 @@ def _time(text: str | None, otherwise: int) -> int:
 # --- tail -----------------------------------------------------------------------------------
 
 
-def run_tail(args: argparse.Namespace) -> int:
+def run_tail(args: SimpleNamespace) -> int:
     from quorumlab.inspection.tailing import follow  # has a client, which is slow to load
 
     start: int | None = vars(args)["from"]
@@ -175,12 +184,15 @@ def run_tail(args: argparse.Namespace) -> int:
     wanted = Selection(offsets=range(start or 0, EVERYWHERE.stop))
     line = partial(_line, names, wanted, as_text if args.format == "text" else as_json)
     try:
-        for found in follow(args.target, names, starts_at=start):
+        for found in follow(args.target, names, starts_at=start, settings=target_settings(args)):
             if isinstance(found, Damage):
                 complain(found)
                 continue
             for text in filter(None, map(line, _learned(found, names))):
-                say(text)
+                if args.format == "text":
+                    say_folded(text, _INDENT)
+                else:
+                    say(text)
     except KeyboardInterrupt:
         pass
     return 0
@@ -189,7 +201,7 @@ def run_tail(args: argparse.Namespace) -> int:
 # --- export ---------------------------------------------------------------------------------
 
 
-def run_export(args: argparse.Namespace, target: Target) -> int:
+def run_export(args: SimpleNamespace, target: Target) -> int:
     from quorumlab.inspection.export import RECORDS, export, is_own  # pyarrow is an extra
 
     refuse_other_directory(args.parquet, option="--parquet", holds=RECORDS, is_own=is_own)

@@ -1,13 +1,14 @@
 """`inspect at` and `diff`: the cluster as it was, and what has changed."""
 
-import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from quorumlab.arguments import UsageError
+from quorumlab.folding import folded
 from quorumlab.inspection.batches import last_batch
 from quorumlab.inspection.browser import outline, value_text
 from quorumlab.inspection.entries import time_text
@@ -15,8 +16,16 @@ from quorumlab.inspection.states import Moment, Replay, moment_of, replay
 from quorumlab.inspection.stream import opened
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Change, Node, image_differences, leaves, plain, tree_of
-from quorumlab.output import complain, one_line, print_json, say, table_lines, topic_lines
-from quorumlab.verbs.inspect import DAMAGED, say_lines, scanning
+from quorumlab.output import (
+    complain,
+    one_line,
+    print_json,
+    say,
+    say_folded,
+    table_lines,
+    topic_lines,
+)
+from quorumlab.verbs.inspecting import DAMAGED, say_lines, scanning
 
 __all__ = ["named_moment", "run_at", "run_diff", "state_at"]
 
@@ -49,7 +58,7 @@ def _place_of(state: Replay) -> str:
     return f"after offset {at.offset - 1}, epoch {at.epoch}, {time_text(state.timestamp_ms)}"
 
 
-def run_at(args: argparse.Namespace, target: Target) -> int:
+def run_at(args: SimpleNamespace, target: Target) -> int:
     state = state_at(target, named_moment(args.place))
     tree = tree_of(state.image)
     match args.format:
@@ -71,7 +80,7 @@ def run_at(args: argparse.Namespace, target: Target) -> int:
 # --- diff -----------------------------------------------------------------------------------
 
 
-def run_diff(args: argparse.Namespace) -> int:
+def run_diff(args: SimpleNamespace) -> int:
     """`-` is what only the first has, `+` what only the second has."""
     with ExitStack() as stack:
         match args.between:
@@ -93,8 +102,8 @@ def run_diff(args: argparse.Namespace) -> int:
     found = list(image_differences(*(state.image for state in states)))
     if args.format == "text":
         for sign, name, state in zip(("---", "+++"), names, states, strict=True):
-            say(f"{sign} {name} {_place_of(state)}")
-        say_lines(map(_change_text, found) if found else ["no difference"])
+            say_folded(f"{sign} {name} {_place_of(state)}")
+        say_lines(folded(map(_change_text, found)) if found else ["no difference"])
     elif args.format == "jsonl":
         print_json([asdict(change) for change in found], form="jsonl")
     else:

@@ -1,30 +1,31 @@
 """`inspect summary`: what a metadata log is at once, and what it holds once it was read."""
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
+from types import SimpleNamespace
 
 from quorumlab.inspection.entries import time_text
 from quorumlab.inspection.identity import Identity, Voter, VoterSet, identify
 from quorumlab.inspection.summary import Summary, committed, notes, summarize
 from quorumlab.inspection.target import Target
-from quorumlab.output import answer, number_of, say
-from quorumlab.verbs.inspect import DAMAGED, scanning
+from quorumlab.output import answer, number_of, say_folded
+from quorumlab.verbs.inspecting import DAMAGED, scanning
 
 __all__ = ["run_summary"]
 
+_INDENT = 17  # where values begin
 _EPOCHS_SHOWN = 20  # the newest; JSON has more
 
 
-def run_summary(args: argparse.Namespace, target: Target) -> int:
+def run_summary(args: SimpleNamespace, target: Target) -> int:
     known = identify(target)
     if args.format == "text":
         for line in _identity_lines(known):
-            say(line)
+            say_folded(line, _INDENT)
     with scanning(target) as watched:
         summary = summarize(watched, known)
     told = _as_json(target, known, summary)
-    answer(args.format, told, _summary_lines(target, known, summary))
+    answer(args.format, told, _summary_lines(target, known, summary), indent=_INDENT)
     return DAMAGED if summary.problems else 0
 
 

@@ -1,9 +1,9 @@
 """`inspect tree`: the state as a file system, at a prompt or for scripts."""
 
-import argparse
 import contextlib
 import shutil
 import sys
+from types import SimpleNamespace
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.browser import BrowseError, Browser, listing, looked_up, outline
@@ -11,13 +11,13 @@ from quorumlab.inspection.states import moment_of
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.tree import Node, leaves, plain, tree_of
 from quorumlab.output import complain, print_json, say
-from quorumlab.verbs.inspect import DAMAGED, say_lines
 from quorumlab.verbs.inspect_states import named_moment, state_at
+from quorumlab.verbs.inspecting import DAMAGED, say_lines
 
 __all__ = ["run_tree"]
 
 
-def run_tree(args: argparse.Namespace, target: Target) -> int:
+def run_tree(args: SimpleNamespace, target: Target) -> int:
     state = state_at(target, named_moment(args.at))
     tree = tree_of(state.image)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -29,7 +29,7 @@ def run_tree(args: argparse.Namespace, target: Target) -> int:
     return DAMAGED if state.problems else 0
 
 
-def _list(tree: Node, args: argparse.Namespace) -> None:
+def _list(tree: Node, args: SimpleNamespace) -> None:
     path = "/" + (args.path or "").strip("/")
     try:
         found = looked_up(tree, path)

@@ -1,8 +1,8 @@
 """`inspect why` and `inspect verify`: what became of one thing, and whether all is true."""
 
-import argparse
 from dataclasses import asdict
 from itertools import islice
+from types import SimpleNamespace
 
 from jepsen_like.real.layout import ClusterError
 from quorumlab.arguments import UsageError
@@ -13,16 +13,17 @@ from quorumlab.inspection.stories import Subject, also_meant, nearest, parse_sub
 from quorumlab.inspection.stream import target_entries
 from quorumlab.inspection.target import Target
 from quorumlab.inspection.verifying import Verified, verify
-from quorumlab.output import complain, number_of, print_json, say
-from quorumlab.verbs.inspect import DAMAGED, VIOLATED, scanning
+from quorumlab.output import complain, number_of, print_json, say, say_folded
+from quorumlab.verbs.inspecting import DAMAGED, VIOLATED, scanning
 
 __all__ = ["run_verify", "run_why"]
 
 _CONTEXT_RECORDS = 3  # before and behind a violation
+_INDENT = 26  # behind the time
 _VIOLATIONS_MAX = 1000  # where so much is wrong, more of it helps nobody
 
 
-def run_why(args: argparse.Namespace, target: Target) -> int:
+def run_why(args: SimpleNamespace, target: Target) -> int:
     try:
         subject = parse_subject(" ".join(args.thing))
     except ValueError as error:
@@ -43,7 +44,7 @@ def run_why(args: argparse.Namespace, target: Target) -> int:
 
 
 def _told(
-    args: argparse.Namespace, target: Target, subject: Subject
+    args: SimpleNamespace, target: Target, subject: Subject
 ) -> tuple[list[dict[str, object]], int]:
     """The events, of which people read while they are found, and how much is damaged."""
     events, damaged = [], 0
@@ -56,11 +57,11 @@ def _told(
             events.append(asdict(found))
             if args.format == "text":
                 where = f"offset {found.offset:>6}  epoch {found.epoch}"
-                say(f"{time_text(found.timestamp_ms)}  {where}  {found.text}")
+                say_folded(f"{time_text(found.timestamp_ms)}  {where}  {found.text}", _INDENT)
     return events, damaged
 
 
-def run_verify(args: argparse.Namespace, target: Target) -> int:
+def run_verify(args: SimpleNamespace, target: Target) -> int:
     seen = Verified()
     with scanning(target) as watched:
         found = list(islice(verify(watched, seen), _VIOLATIONS_MAX))
@@ -69,7 +70,7 @@ def run_verify(args: argparse.Namespace, target: Target) -> int:
     if args.format == "text":
         _say_verified(target, seen)
         for violation in found:
-            say(str(violation))
+            say_folded(str(violation))
         if found:
             _say_context(target, found[0].offset)
     elif args.format == "jsonl":
@@ -83,7 +84,7 @@ def run_verify(args: argparse.Namespace, target: Target) -> int:
 
 def _say_verified(target: Target, seen: Verified) -> None:
     if target.segments:
-        say(
+        say_folded(
             f"{target.path}: {number_of(seen.records, 'record')} in "
             f"{number_of(seen.batches, 'batch', 'batches')}, "
             f"{seen.snapshots_compared} of {len(target.snapshots)} snapshots compared with the log"
@@ -110,6 +111,6 @@ def _say_context(target: Target, offset: int) -> None:
             continue
         names.learn(found)
         if found.offset in around:
-            say(("> " if found.offset == offset else "  ") + as_text(found, names))
+            say_folded(("> " if found.offset == offset else "  ") + as_text(found, names))
         if found.offset >= around.stop:
             return

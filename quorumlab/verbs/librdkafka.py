@@ -4,17 +4,18 @@ They work with any Kafka. A topic is looked for before anything is sent or read,
 automatic creation that a client's own request for it may cause.
 """
 
-import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from quorumlab.arguments import Failed, UsageError, did_you_mean
+from quorumlab.client_properties import librdkafka_settings
 from quorumlab.output import complain
-from quorumlab.verbs.common import bootstrap_servers
+from quorumlab.verbs.connecting import bootstrap_servers, client_settings
 
 __all__ = ["TIMEOUT_SECONDS", "Partitions", "in_words", "kafka_errors_as_failed", "settings"]
 
@@ -23,7 +24,7 @@ _NEW_SECONDS = 1.0  # so long a known leader is believed
 _NO_LEADER = -1
 
 
-def settings(args: argparse.Namespace) -> dict[str, Any]:
+def settings(args: SimpleNamespace) -> dict[str, Any]:
     """Where the cluster is. librdkafka logs nothing: what matters fails a call, and is raised.
 
     That nobody answers by now is told, as a client then waits.
@@ -34,6 +35,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
         "client.id": "quorumlab",
         "log_level": 0,
         "error_cb": _told_once(),
+        **librdkafka_settings(client_settings(args)),
     }
 
 

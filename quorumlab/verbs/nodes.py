@@ -4,7 +4,6 @@ Another Ctrl-C while nodes stop in good order kills them: an impatient user shou
 for processes that were left behind.
 """
 
-import argparse
 import math
 import os
 import signal
@@ -12,25 +11,18 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.installation import command
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import await_value, is_alive
-from quorumlab.arguments import declare
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_heard
-from quorumlab.verbs.common import DIRECTORY, open_cluster
+from quorumlab.output import Progress, answer, number_of, say, say_if_heard
+from quorumlab.verbs.common import DEFAULT_DIRECTORY
 
-__all__ = [
-    "add_down_options",
-    "add_kill_options",
-    "add_start_options",
-    "add_stop_options",
-    "stop_all",
-    "stopping",
-]
+__all__ = ["down", "kill", "open_cluster", "start", "stop", "stop_all", "stopping"]
 
 _READY_SECONDS = 30.0
 _SILENT_SECONDS = 3.0
@@ -38,39 +30,26 @@ _UP_STOPS_SECONDS = 30.0
 _Action = Callable[[LocalCluster, int], str]  # returns the state of the node, for people
 
 
-def add_stop_options(parser: argparse.ArgumentParser) -> None:
-    _add_node_options(parser, _stop, "Stop one node of the cluster in --dir in good order.")
-
-
-def add_start_options(parser: argparse.ArgumentParser) -> None:
-    about = "Start one node of the cluster in --dir, and wait until it is ready."
-    _add_node_options(parser, _start, about)
-
-
-def add_kill_options(parser: argparse.ArgumentParser) -> None:
-    _add_node_options(parser, _kill, "Kill one node of the cluster in --dir with SIGKILL.")
-
-
-def _add_node_options(parser: argparse.ArgumentParser, action: _Action, about: str) -> None:
-    table = f"""
-        id ID [int]  the node's id, as `status` shows it
-        {DIRECTORY}
-        {FORMAT}"""
-    declare(parser, partial(_run, action), table, about)
-
-
-def add_down_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Stop every process of the cluster in --dir in good order, also those whose "
-        "`up` is gone. The data stays."
-    )
-    declare(parser, _down, f"{DIRECTORY}\n{FORMAT}", about)
+def open_cluster(args: SimpleNamespace) -> LocalCluster:
+    return LocalCluster.open(args.dir or Path(DEFAULT_DIRECTORY))
 
 
 # --- one node ---------------------------------------------------------------------------------
 
 
-def _run(action: _Action, args: argparse.Namespace) -> int:
+def stop(args: SimpleNamespace) -> int:
+    return _run(_stop, args)
+
+
+def start(args: SimpleNamespace) -> int:
+    return _run(_start, args)
+
+
+def kill(args: SimpleNamespace) -> int:
+    return _run(_kill, args)
+
+
+def _run(action: _Action, args: SimpleNamespace) -> int:
     cluster = open_cluster(args)
     state = action(cluster, args.id)
     process = cluster.process(cluster.layout.node(args.id))
@@ -152,7 +131,7 @@ def stop_node(cluster: LocalCluster, node_id: int) -> None:
 # --- all of them ------------------------------------------------------------------------------
 
 
-def _down(args: argparse.Namespace) -> int:
+def down(args: SimpleNamespace) -> int:
     cluster = open_cluster(args)
     directory = cluster.layout.directory
     ran = list(cluster.running())

@@ -1,9 +1,9 @@
 """`quorumlab produce`: each line of the input becomes a record; tells where each one is."""
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import BinaryIO
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -22,7 +22,7 @@ _NOW = 0  # as a timestamp, to librdkafka
 _BYTES_MAX = 1_000_000_000  # as much as librdkafka takes: the broker says what is too large
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     in_bounds(args, count=(0, INT64_MAX), timestamp=(1, INT64_MAX))
     separator = (args.key_separator or "").encode()
     how = {
@@ -64,7 +64,7 @@ def _records(
 class _Sender:
     """Sends records as the options say, and tells where each one is."""
 
-    def __init__(self, producer: Producer, args: argparse.Namespace) -> None:
+    def __init__(self, producer: Producer, args: SimpleNamespace) -> None:
         self._producer = producer
         self._args = args
         self._headers: list[tuple[str, str | bytes | None]] = [*pairs("--header", args.header)]

@@ -6,21 +6,24 @@ server.properties and its formatted directory. So it runs where these are, as Ka
 Source: KIP-853; Kafka's MetadataQuorumCommand.
 """
 
-import argparse
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from jepsen_like.real.kafka_client import Client, refusal
 from jepsen_like.real.layout import ClusterError
 from quorum.log.files.checkpoints import META_PROPERTIES, parse_meta_properties
-from quorumlab.arguments import UsageError, declare
+from quorumlab.arguments import UsageError
 from quorumlab.config import ConfigError, NodeConfig, load
-from quorumlab.output import FORMAT, aligned, answer
-from quorumlab.verbs.common import BROKERS, DIRECTORY, addresses, bootstrap_servers, check
+from quorumlab.folding import columns, fits
+from quorumlab.output import aligned, answer, table_lines
+from quorumlab.verbs.common import addresses
+from quorumlab.verbs.connecting import check, client_settings, connected
 from wire.errors import ErrorCode
 from wire.messages.endpoints import Listener
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
@@ -38,31 +41,24 @@ from wire.messages.voters import (
 )
 from wire.primitives import METADATA_TOPIC, ZERO_UUID, parse_uuid, uuid_text
 
-__all__ = ["add_options"]
+__all__ = ["add_controller", "describe", "remove_controller"]
 
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _LABEL_WIDTH = 24  # Kafka's tool pads its labels to this column
 _BROKERS, _CONTROLLERS = 1, 2  # whom DescribeCluster is to name (KIP-919)
 _TIMEOUT_MS = 10_000
 _TRY_AGAIN = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "The metadata quorum, with the options and the layout of kafka-metadata-quorum."
-    )
-    parser.epilog = "`quorumlab quorum VERB --help` lists the options of a verb."
-    actions = parser.add_subparsers(required=True, metavar="VERB")
-    for (name, *aliases), told, run, table, about in _VERBS:
-        declare(actions.add_parser(name, aliases=aliases, help=told), run, table, about)
-
-
-def _open_client(args: argparse.Namespace) -> Client:
+def _open_client(args: SimpleNamespace) -> Client:
     """Connects to a broker, which finds the leader by itself, or to the leader."""
     if not args.bootstrap_controller:
-        return Client(bootstrap_servers(args))
+        return connected(args)
     if args.bootstrap_server or args.dir:
         raise UsageError("--bootstrap-controller: give it alone")
-    with Client(addresses(args.bootstrap_controller, "--bootstrap-controller")) as client:
+    servers = addresses(args.bootstrap_controller, "--bootstrap-controller")
+    settings = client_settings(args)
+    with Client(servers, settings=settings) as client:
         known = client.ask(
             DescribeClusterRequest(endpoint_type=_CONTROLLERS), DescribeClusterResponse
         )
@@ -73,14 +69,14 @@ def _open_client(args: argparse.Namespace) -> Client:
     check(known.error_code, known.error_message)
     for node in known.brokers:
         if node.broker_id == known.controller_id:
-            return Client([(node.host, node.port)])
+            return Client([(node.host, node.port)], settings=settings)
     raise ClusterError("no controller leads the quorum at the moment")
 
 
 # --- describing -------------------------------------------------------------------------------
 
 
-def _describe(args: argparse.Namespace) -> int:
+def describe(args: SimpleNamespace) -> int:
     if args.status == args.replication:
         raise UsageError("quorum describe: give --status or --replication")
     kind = _CONTROLLERS if args.bootstrap_controller else _BROKERS
@@ -89,7 +85,7 @@ def _describe(args: argparse.Namespace) -> int:
         cluster = client.ask(DescribeClusterRequest(endpoint_type=kind), DescribeClusterResponse)
     if args.status:
         status = _status(described, cluster.cluster_id)
-        answer(args.format, status, _status_lines(status))
+        answer(args.format, status, _status_lines(status), indent=_LABEL_WIDTH + 1)
     else:
         rows = _replication(described.topics[0].partitions[0])
         answer(args.format, rows, _replication_lines(rows, args))
@@ -152,8 +148,19 @@ def _identity(replica: QuorumReplica) -> dict[str, Any]:
 
 def _status_lines(status: dict[str, Any]) -> Iterator[str]:
     for label, value in status.items():
+        if isinstance(value, list) and columns():
+            yield from _listed(label, value)
+            continue
         text = json.dumps(value, separators=(", ", ": ")) if isinstance(value, list) else value
         yield f"{label + ':':<{_LABEL_WIDTH}}{text}"
+
+
+def _listed(label: str, values: list[dict[str, Any]]) -> Iterator[str]:
+    """As JSON too, but one a line."""
+    texts = [json.dumps(value, separators=(", ", ": ")) for value in values]
+    told = ",\n ".join(texts)
+    for number, line in enumerate(f"[{told}]".split("\n")):
+        yield f"{'' if number else label + ':':<{_LABEL_WIDTH}}{line}"
 
 
 def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
@@ -175,20 +182,28 @@ def _replication(partition: QuorumPartitionResult) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: ("Leader", "Follower", "Observer").index(row["Status"]))
 
 
-def _replication_lines(rows: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[str]:
+def _replication_lines(rows: list[dict[str, Any]], args: SimpleNamespace) -> Iterator[str]:
     now_ms = int(time.time() * 1000)
     if args.human_readable:
         for row in rows:
             for key in ("LastFetchTimestamp", "LastCaughtUpTimestamp"):
                 row[key] = f"{max(now_ms - row[key], 0)} ms ago" if row[key] >= 0 else "unknown"
     lines = [list(rows[0])] + [[str(value) for value in row.values()] for row in rows]
-    return aligned(lines, "\t")
+    kafkas = list(aligned(lines, "\t"))
+    return iter(kafkas) if fits(kafkas) else table_lines(*_with_spaced_names(rows))
+
+
+def _with_spaced_names(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """And these names: `LOG END OFFSET` can be in three lines, `LogEndOffset` cannot."""
+    spaced = {name: _HUMP.sub(" ", name).upper() for name in rows[0]}
+    named = [{spaced[name]: value for name, value in row.items()} for row in rows]
+    return named, list(spaced.values())
 
 
 # --- voters -----------------------------------------------------------------------------------
 
 
-def _add(args: argparse.Namespace) -> int:
+def add_controller(args: SimpleNamespace) -> int:
     config = load(args.config, os.environ)
     if not config.is_controller:
         raise UsageError(f"node {config.node_id} of {args.config} is no controller")
@@ -230,7 +245,7 @@ def _formatted_id(config: NodeConfig) -> UUID:
     return directory_id
 
 
-def _remove(args: argparse.Namespace) -> int:
+def remove_controller(args: SimpleNamespace) -> int:
     node_id, given = args.controller_id, args.controller_directory_id
     with _open_client(args) as client:
         try:
@@ -263,50 +278,10 @@ def _check_change(told: AddRaftVoterResponse | RemoveRaftVoterResponse) -> None:
     check(told.error_code, told.error_message)
 
 
-def _tell(args: argparse.Namespace, text: str, node_id: int, directory_id: UUID) -> None:
+def _tell(args: SimpleNamespace, text: str, node_id: int, directory_id: UUID) -> None:
     told = {
         "controller_id": node_id,
         "directory_id": uuid_text(directory_id),
         "dry_run": args.dry_run,
     }
     answer(args.format, told, [text])
-
-
-_OF_CLUSTER = f"""{BROKERS}
-    {DIRECTORY}
-    --bootstrap-controller HOST:PORT,…  controllers to ask, not brokers
-    {FORMAT}"""
-_VERBS = (
-    (
-        ("describe",),
-        "leader, epoch, high watermark, replicas",
-        _describe,
-        f"""{_OF_CLUSTER}
-            --status  a summary of the quorum
-            --replication  every replica and its lag
-            --human-readable  times as seconds ago (with --replication)""",
-        "Who leads the quorum, who votes, and how far each replica is: give --status or "
-        "--replication.",
-    ),
-    (
-        ("add-controller", "add-voter"),
-        "make a controller that follows the quorum one of its voters",
-        _add,
-        f"""--config FILE [!]  its server.properties
-            --dry-run  say what would be done
-            {_OF_CLUSTER}""",
-        "Make a controller that runs and follows the quorum one of its voters. Its id, directory "
-        "id and endpoints come from its server.properties and log directory: run this on its "
-        "machine.",
-    ),
-    (
-        ("remove-controller", "remove-voter"),
-        "let a controller vote no longer",
-        _remove,
-        f"""--controller-id ID [! int]
-            --controller-directory-id DIRECTORY-ID  default: that of the voter
-            --dry-run  say what would be done
-            {_OF_CLUSTER}""",
-        "Let a controller vote no longer. It goes on following the quorum until it is stopped.",
-    ),
-)

@@ -4,7 +4,6 @@ What it says goes to stdout, one line an event behind the time. However it ends,
 why, and an exit code other than 0 tells that it was no orderly stop.
 """
 
-import argparse
 import asyncio
 import logging
 import os
@@ -14,39 +13,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 from quorum.core.effects import Stop
 from quorum.core.storage import StorageError
 from quorum.node.listening import CannotListen
-from quorumlab.arguments import Failed, declare
+from quorumlab.arguments import Failed
 from quorumlab.config import ConfigError, NodeConfig, load
 from quorumlab.node import Node
-from quorumlab.verbs.format import INITIAL_CONTROLLERS, first_voters, format_node
+from quorumlab.verbs.format import first_voters, format_node, released
 
-__all__ = ["add_options", "run"]
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Run one node as its server.properties says, with Kafka's own defaults, until "
-        "Ctrl-C. Its directories have to be formatted: `quorumlab format` does it."
-    )
-    table = f"""
-        --config FILE [!]  its server.properties
-        --format-as CLUSTER-ID  first format the directories that never were (for throw-away \
-          clusters)
-        {INITIAL_CONTROLLERS}
-        --seed N  of the node's random choices"""
-    declare(parser, run, table, about)
+__all__ = ["run"]
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[_ToStdout()])
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     config = load(args.config, os.environ)
     if args.format_as:
         voters = first_voters(args.initial_controllers, config)
-        format_node(config, args.format_as, ignore_formatted=True, voters=voters)
+        first = released(args.release_version)
+        format_node(config, args.format_as, ignore_formatted=True, voters=voters, first=first)
         # A directory that was formatted already must belong to that cluster, too.
         config = replace(config, values={**config.values, "cluster.id": args.format_as})
     try:

@@ -1,33 +1,23 @@
 """`quorumlab status`: the cluster in --dir, dead nodes included. Exit code 3 if it is not well."""
 
-import argparse
 import time
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from jepsen_like.installation import command
 from jepsen_like.real.local_cluster import LocalCluster
-from quorumlab.arguments import declare
 from quorumlab.cluster_status import describe, is_healthy
-from quorumlab.output import FORMAT, answer, number_of, table_lines
-from quorumlab.verbs.common import DIRECTORY, open_cluster
+from quorumlab.output import answer, number_of, table_lines
+from quorumlab.verbs.nodes import open_cluster
 
-__all__ = ["add_options", "changed_lines", "run"]
+__all__ = ["changed_lines", "run"]
 
 _UNHEALTHY = 3
 _LOOK_SECONDS = 0.5
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Describe the cluster in --dir, dead nodes included. Exit code 3 if a node is "
-        "down, no controller is active, or a partition lacks replicas or a leader."
-    )
-    watch = "--watch  go on, with a line for whatever changes, until Ctrl-C"
-    declare(parser, run, f"{DIRECTORY}\n{FORMAT}\n{watch}", about)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     if args.watch:
         _watch(open_cluster(args), args.format)
     described = describe(open_cluster(args))

@@ -1,18 +1,18 @@
 """`quorumlab topics`: create, list, describe, delete and alter, with Kafka's flags and layout."""
 
-import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 from controller.metadata.config_keys import WITHOUT_EFFECT
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import ClusterError
-from quorumlab.arguments import UsageError, declare
-from quorumlab.output import FORMAT, answer, complain, topic_lines
+from quorumlab.arguments import UsageError
+from quorumlab.output import answer, complain, topic_lines
 from quorumlab.partition_states import state_lines, with_states
-from quorumlab.verbs.common import BROKERS, DIRECTORY, bootstrap_servers, check, pairs
+from quorumlab.verbs.common import pairs
+from quorumlab.verbs.connecting import check, connected
 from wire.errors import ErrorCode
 from wire.messages.configs import (
     AlterableConfig,
@@ -52,7 +52,7 @@ from wire.messages.topics import (
 )
 from wire.primitives import uuid_text
 
-__all__ = ["add_options"]
+__all__ = ["alter", "create", "delete", "describe", "list_topics"]
 
 TOPIC_RESOURCE = 2
 EligibleReplicas = Mapping[tuple[str, int], Mapping[str, Sequence[int]]]
@@ -62,37 +62,17 @@ TIMEOUT_MS = 30_000
 _FEATURE = "eligible.leader.replicas.version"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Topics of a running cluster, with the options and the layout of kafka-topics."
-    )
-    parser.epilog = "`quorumlab topics VERB --help` lists the options of a verb."
-    actions = parser.add_subparsers(required=True, metavar="VERB")
-    for name, (about, run, table) in _VERBS.items():
-        shared = f"{BROKERS}\n{DIRECTORY}\n{FORMAT}"
-        takes_name = "--topic" in table
-        words = "topic_name TOPIC [?]  its name" if takes_name else ""
-        declare(
-            actions.add_parser(name, help=about),
-            partial(_run_named, run, is_needed=name != "describe") if takes_name else run,
-            f"{words}\n{shared}\n{table}",
-            f"{about.capitalize()}.",
-        )
-
-
-def _run_named(
-    run: Callable[[argparse.Namespace], int], args: argparse.Namespace, *, is_needed: bool
-) -> int:
+def _name_topic(args: SimpleNamespace, *, is_needed: bool = True) -> None:
     """The name stands alone, or behind `--topic`, as Kafka's tools have it."""
     if args.topic and args.topic_name:
         raise UsageError(f"--topic {args.topic} and {args.topic_name}: name one topic")
     args.topic = args.topic or args.topic_name
     if is_needed and not args.topic:
         raise UsageError("which topic? Name it")
-    return run(args)
 
 
-def _create(args: argparse.Namespace) -> int:
+def create(args: SimpleNamespace) -> int:
+    _name_topic(args)
     configs = pairs("--config", args.config)
     topic = CreatableTopic(
         name=args.topic,
@@ -101,7 +81,7 @@ def _create(args: argparse.Namespace) -> int:
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    with Client(bootstrap_servers(args)) as client:
+    with connected(args) as client:
         (result,) = client.ask(request, CreateTopicsResponse).topics
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and args.if_not_exists:
         return 0
@@ -111,7 +91,7 @@ def _create(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(args: argparse.Namespace, sentence: str, **more: str) -> None:
+def _tell(args: SimpleNamespace, sentence: str, **more: str) -> None:
     answer(args.format, {"name": args.topic, **more}, [sentence])
 
 
@@ -128,22 +108,23 @@ def _metadata(client: Client, names: list[str] | None) -> MetadataResponse:
     return client.ask(request, MetadataResponse)
 
 
-def _shown(answer: MetadataResponse, args: argparse.Namespace) -> list[MetadataResponseTopic]:
+def _shown(answer: MetadataResponse, args: SimpleNamespace) -> list[MetadataResponseTopic]:
     """Sorts by name; topics that brokers keep for themselves are shown only if asked for."""
     shown = (topic for topic in answer.topics if args.include_internal or not topic.is_internal)
     return sorted(shown, key=lambda topic: topic.name or "")
 
 
-def _list(args: argparse.Namespace) -> int:
-    with Client(bootstrap_servers(args)) as client:
+def list_topics(args: SimpleNamespace) -> int:
+    with connected(args) as client:
         names = [topic.name or "" for topic in _shown(_metadata(client, None), args)]
     answer(args.format, names, names)
     return 0
 
 
-def _describe(args: argparse.Namespace) -> int:
+def describe(args: SimpleNamespace) -> int:
+    _name_topic(args, is_needed=False)
     names = [args.topic] if args.topic else None
-    with Client(bootstrap_servers(args)) as client:
+    with connected(args) as client:
         told = _metadata(client, names)
         for topic in told.topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -197,7 +178,7 @@ def _topic(
     topic: MetadataResponseTopic,
     configs: dict[str, str | None],
     eligible: EligibleReplicas,
-    args: argparse.Namespace,
+    args: SimpleNamespace,
 ) -> dict[str, Any]:
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return {
@@ -222,7 +203,7 @@ def _topic(
     }
 
 
-def _is_wanted(partition: MetadataResponsePartition, args: argparse.Namespace) -> bool:
+def _is_wanted(partition: MetadataResponsePartition, args: SimpleNamespace) -> bool:
     if args.unavailable_partitions:
         return partition.leader_id < 0
     if args.under_replicated_partitions:
@@ -230,10 +211,11 @@ def _is_wanted(partition: MetadataResponsePartition, args: argparse.Namespace) -
     return True
 
 
-def _delete(args: argparse.Namespace) -> int:
+def delete(args: SimpleNamespace) -> int:
+    _name_topic(args)
     topic = DeleteTopicState(name=args.topic)
     request = DeleteTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
-    with Client(bootstrap_servers(args)) as client:
+    with connected(args) as client:
         (result,) = client.ask(request, DeleteTopicsResponse).responses
     unknown = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if unknown and args.if_exists:
@@ -245,13 +227,14 @@ def _delete(args: argparse.Namespace) -> int:
     return 0
 
 
-def _alter(args: argparse.Namespace) -> int:
+def alter(args: SimpleNamespace) -> int:
+    _name_topic(args)
     settings = pairs("--config", args.config)
     changes: list[tuple[str, int, str | None]] = [(key, SET, value) for key, value in settings]
     changes += [(key, DELETE, None) for key in args.delete_config]
     if args.partitions is None and not changes:
         raise UsageError("topics alter: give --partitions, --config or --delete-config")
-    with Client(bootstrap_servers(args)) as client:
+    with connected(args) as client:
         if args.partitions is not None:
             _add_partitions(client, args.topic, args.partitions)
         if changes:
@@ -279,45 +262,6 @@ def _alter_configs(client: Client, name: str, changes: list[tuple[str, int, str 
     request = IncrementalAlterConfigsRequest(resources=(resource,))
     answer = client.ask(request, IncrementalAlterConfigsResponse)
     check(answer.responses[0].error_code, answer.responses[0].error_message)
-
-
-_TOPIC = "--topic NAME  the same, as Kafka's tools have it"
-_CONFIG = "--config KEY=VALUE [*]  set this for the topic (may be repeated)"
-_INTERNAL = "--include-internal  also those that brokers keep for themselves, as __consumer_offsets"
-_VERBS: Mapping[str, tuple[str, Callable[[argparse.Namespace], int], str]] = {
-    "create": (
-        "create a topic",
-        _create,
-        f"""{_TOPIC}
-            --partitions N  how many (default: num.partitions)
-            {_CONFIG}
-            --replication-factor N  replicas of each partition (default: default.replication.factor)
-            --if-not-exists  do nothing if there is such a topic""",
-    ),
-    "list": ("the names of the topics", _list, _INTERNAL),
-    "describe": (
-        "partitions with leader, replicas and in-sync replicas",
-        _describe,
-        f"""--topic NAME  the same, as Kafka's tools have it (default: all but internal ones)
-            {_INTERNAL}
-            --states  instead, the states of partitions and replicas: see docs/states.md
-            --under-replicated-partitions  only those with replicas out of sync
-            --unavailable-partitions  only those without a leader""",
-    ),
-    "delete": (
-        "delete a topic",
-        _delete,
-        f"{_TOPIC}\n--if-exists  do nothing if there is no such topic",
-    ),
-    "alter": (
-        "add partitions, or change configs",
-        _alter,
-        f"""{_TOPIC}
-            --partitions N  how many then
-            {_CONFIG}
-            --delete-config KEY [*]  back to the default of this key (may be repeated)""",
-    ),
-}
 
 
 # --- eligible leader replicas ----------------------------------------------------------------

@@ -1,12 +1,12 @@
 """The demo: a cluster of six processes, a producer, two kills, and every record accounted for."""
 
-import argparse
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -17,11 +17,15 @@ from jepsen_like.installation import command
 from jepsen_like.real.layout import FAST_SETTINGS, ClusterError
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.processes import DirectoryLock, await_value
+from quorumlab.client_properties import librdkafka_of
 from quorumlab.cluster_status import describe
+from quorumlab.folding import COLUMNS_ELSEWHERE, columns
 from quorumlab.inspection.entries import Entry, TopicNames, as_text
 from quorumlab.inspection.stream import whole_entries
-from quorumlab.output import Progress, print_rows, say, say_if_heard, say_settings
+from quorumlab.output import Progress, print_rows, say, say_folded, say_if_heard, say_settings
+from quorumlab.top.log_follower import log_entry
 from quorumlab.verbs.nodes import stop_all
+from quorumlab.verbs.up import secure_if_asked
 from quorumlab.workload import SteadyProducer, read_back
 from wire.control_records import LeaderChange
 from wire.metadata_records import BrokerRegistrationChangeRecord, NoOpRecord
@@ -34,11 +38,11 @@ RATE = 400  # records a second
 CALM_SECONDS = 1.5  # of undisturbed work before, between and after the kills
 PATIENCE_SECONDS = 20.0
 LAST_RECORDS = 16
-LINE_WIDTH = 104  # what registers a node says more than a story needs
+MORE = " ..."  # what registers a node says more than a story needs
 _POLL_SECONDS = 0.01
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     """0 if every acknowledged record is read back at its offset, else 1."""
     began = time.monotonic()
     numbered = (Path("demo-data") / str(number) for number in count(1))
@@ -46,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     if directory.exists() and any(directory.iterdir()):  # it kills what it finds, and stops it
         raise ClusterError(f"{directory} is not empty: the demo makes a cluster of its own")
     with DirectoryLock(directory):
-        cluster = LocalCluster.create(directory, controllers=3, brokers=3)
+        cluster = LocalCluster.create(
+            directory, controllers=3, brokers=3, security=args.security or ""
+        )
         missing = _played(cluster, began)
     _farewell(cluster)
     say(f"\nthe whole demo took {time.monotonic() - began:.1f} s")
@@ -55,11 +61,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _played(cluster: LocalCluster, began: float) -> int:
     directory = cluster.layout.directory
-    say(f"starting 3 controllers and 3 brokers as six processes; their data is in {directory}")
+    say_folded(
+        f"starting 3 controllers and 3 brokers as six processes; their data is in {directory}"
+    )
     say_settings(FAST_SETTINGS)
+    secure_if_asked(cluster)
     try:
         cluster.start_all()
-        cluster.wait_ready(progress=Progress())
+        progress = Progress()
+        cluster.wait_ready(progress=progress)
+        progress.done()
         say(f"ready in {time.monotonic() - began:.1f} s")
         return _story(cluster)
     except KeyboardInterrupt:
@@ -78,12 +89,13 @@ def _played(cluster: LocalCluster, began: float) -> int:
 
 def _story(cluster: LocalCluster) -> int:
     servers = cluster.layout.bootstrap_servers
-    _create_topic(servers, TOPIC)
+    security = librdkafka_of(cluster.layout)
+    _create_topic(servers, TOPIC, security)
     say(f"\ncreated topic {TOPIC}: {PARTITIONS} partitions, replication factor 3")
     before = _partitions(cluster)
     print_rows(before, ("partition", "leader", "leader_epoch", "replicas", "isr"))
 
-    producer = SteadyProducer(servers, TOPIC, PARTITIONS, RATE)
+    producer = SteadyProducer(servers, TOPIC, PARTITIONS, RATE, security=security)
     producer.start()
     say(f"\nproducing {RATE} records a second with confluent-kafka, acks=all, idempotent")
     time.sleep(CALM_SECONDS)
@@ -98,13 +110,13 @@ def _story(cluster: LocalCluster) -> int:
     _show_last_records(cluster)
     say("\nthe partition table now:")
     print_rows(_partitions(cluster), ("partition", "leader", "leader_epoch", "replicas", "isr"))
-    return _verdict(servers, producer, unanswered)
+    return _verdict(servers, producer, unanswered, security)
 
 
-def _create_topic(servers: str, name: str) -> None:
+def _create_topic(servers: str, name: str, security: Mapping[str, str]) -> None:
     """Uses a client that begins now. A client that was there before would wait for the broker that
     it took for the controller, and not ask again though that one was killed."""
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2, **security})
     futures = admin.create_topics([NewTopic(name, PARTITIONS, 3)], request_timeout=10)
     futures[name].result(15)
 
@@ -156,7 +168,8 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer) -> int:
         f"  {elected:6.2f} s  a majority has elected controller {now['active_controller']}, "
         f"epoch {now['controller_epoch']}"
     )
-    _create_topic(cluster.layout.bootstrap_servers, "made-after-the-controller-died")
+    layout = cluster.layout
+    _create_topic(layout.bootstrap_servers, "made-after-the-controller-died", librdkafka_of(layout))
     say(f"  {clock.since():6.2f} s  a change of metadata is committed: a new topic")
     during = [
         at
@@ -164,7 +177,9 @@ def _kill_controller(cluster: LocalCluster, producer: SteadyProducer) -> int:
         for at in times
         if clock.start < at < seen
     ]
-    say(f"          meanwhile {len(during)} records were acknowledged: brokers need no controller")
+    say_folded(
+        f"          meanwhile {len(during)} records were acknowledged: brokers need no controller"
+    )
     return controller
 
 
@@ -207,15 +222,19 @@ def _restart(cluster: LocalCluster, *dead: int) -> None:
     say(f"  {healed - moment:6.2f} s  every partition has three in-sync replicas again")
 
 
-def _verdict(servers: str, producer: SteadyProducer, unanswered: int) -> int:
+def _verdict(
+    servers: str, producer: SteadyProducer, unanswered: int, security: Mapping[str, str]
+) -> int:
     account = producer.account
-    read, broken = read_back(servers, TOPIC, account, progress=Progress())
+    progress = Progress()
+    read, broken = read_back(servers, TOPIC, account, progress=progress, security=security)
+    progress.done()
     total = len(account.acknowledged)
     say(f"\n{total} records were acknowledged, {account.failed + unanswered} were not")
     say(f"{read} records were read back")
     say(f"{total - len(broken)} of {total} acknowledged records stand exactly at their offset")
     for mismatch in broken[:10]:
-        say(f"  MISSING {mismatch}")
+        say_folded(f"  MISSING {mismatch}")
     return len(broken) or int(total == 0)  # a run in which nothing was written shows nothing
 
 
@@ -228,17 +247,22 @@ def _show_last_records(cluster: LocalCluster) -> None:
         if not isinstance(entry.content, NoOpRecord):
             told.append(entry)
     say(f"\nthe last records of the metadata log, as controller {node.id} has them:")
+    width = (columns() or COLUMNS_ELSEWHERE) - 2
     for entry in told:
-        line = as_text(entry, names)
-        say(f"  {line if len(line) <= LINE_WIDTH else line[:LINE_WIDTH] + ' ...'}")
+        line = as_text(entry, names) if columns() is None else log_entry(entry, names).text
+        say(f"  {line if len(line) <= width else line[: width - len(MORE)] + MORE}")
     dump = command("inspect", "dump", cluster.layout.directory / str(node.id))
     say(f"the whole of it: `{dump}`")
 
 
 def _farewell(cluster: LocalCluster) -> None:
     directory = cluster.layout.directory
-    say(f"\nthe data stays in {directory}: go on with `{command('up', '--dir', directory)}`,")
-    say(f"or read what a node said, in {cluster.layout.nodes[0].log}")
+    say("")
+    say_folded(
+        f"the data stays in {directory}: go on with `{command('up', '--dir', directory)}`, "
+        f"or read what a node said, in {cluster.layout.nodes[0].log}",
+        0,
+    )
 
 
 def _partitions(cluster: LocalCluster) -> list[dict[str, Any]]:

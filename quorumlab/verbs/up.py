@@ -3,82 +3,45 @@
 The options of `quorumlab demo` are here, too: what it does needs a Kafka client.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jepsen_like.installation import command
-from jepsen_like.real.layout import FAST_SETTINGS
+from jepsen_like.real.layout import FAST_SETTINGS, ClusterLayout
 from jepsen_like.real.local_cluster import Exited, LocalCluster
 from jepsen_like.real.processes import DirectoryLock, ProcessId
-from quorumlab.arguments import declare, later
+from jepsen_like.real.secured import ADMIN
 from quorumlab.cluster_status import describe
 from quorumlab.config import parse_properties
 from quorumlab.interrupts import Interrupt, interrupts
-from quorumlab.output import FORMAT, Progress, answer, number_of, say, say_if_heard, say_settings
-from quorumlab.verbs.common import DEFAULT_DIRECTORY, DIRECTORY
+from quorumlab.output import Progress, answer, number_of, say, say_if_heard, say_settings
+from quorumlab.verbs.common import DEFAULT_DIRECTORY
 from quorumlab.verbs.nodes import stop_all, stopping
-from quorumlab.verbs.up_cluster import DESIGNS_OF_UP, cluster_asked_for, refuse_what_cannot_be
-from wire.zk.switches import SWITCHES
+from quorumlab.verbs.up_cluster import cluster_asked_for, refuse_what_cannot_be
 
-__all__ = ["UNREAD", "add_demo_options", "add_options", "run"]
+__all__ = ["UNREAD", "client_lines", "run", "secure_if_asked"]
 
 UNREAD = "nobody reads the output any more: stopping the cluster"
 _WATCH_SECONDS = 0.25
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Start the cluster in --dir, a new one if there is none, and watch it. Ctrl-C "
-        "stops it in good order; its data stays, and the next `up` goes on with it."
-    )
-    table = f"""
-        --controllers N  default: 3
-        --brokers N  default: 3
-        --combined  both roles in each process
-        --dynamic  voters that live in the log: `quorum add-controller`, `quorum remove-controller`
-        --design DESIGN  who keeps the metadata: {", ".join(DESIGNS_OF_UP)} (default: quorum, or \
-          what --dir holds)
-        --engine ENGINE  who replicates the metadata of the quorum design: native (default), or \
-          raftos
-        --zookeepers N  servers of the ZooKeeper designs (default: 1)
-        --zookeeper-connect HOST:PORT  a ZooKeeper that runs already, in the place of one of the \
-          cluster's own
-        --without NAME,…  improvements that are turned off in a new cluster of a ZooKeeper design: \
-          {", ".join(SWITCHES)}
-        --port P  the first port of a new cluster (default: any free)
-        --detach  leave it running in the background
-        --set KEY=VALUE [*]  a setting of every node of a new cluster (may be repeated)
-        {DIRECTORY}
-        {FORMAT}"""
-    declare(parser, run, table, about)
-
-
-def add_demo_options(parser: argparse.ArgumentParser) -> None:
-    about = (
-        "Start six processes, produce, kill -9 a partition leader and the active "
-        "controller, restart both, and hold every acknowledged record against what is read back. "
-        "Exit code 1 if one is missing. Its data stays."
-    )
-    table = "--dir D  its directory (default: a new one in ./demo-data)"
-    declare(parser, later("two_kills:run"), table, about)
-
-
-def run(args: argparse.Namespace) -> int:
+def run(args: SimpleNamespace) -> int:
     directory = args.dir or Path(DEFAULT_DIRECTORY)
     refuse_what_cannot_be(args, directory)
     with interrupts() as interrupted, DirectoryLock(directory.resolve()):
         return _run(args, cluster_asked_for(args, directory), interrupted)
 
 
-def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt) -> int:
+def _run(args: SimpleNamespace, cluster: LocalCluster, interrupted: Interrupt) -> int:
     began = time.monotonic()
     quiet = args.format != "table"
     if not quiet:
         _announce(cluster)
+    secure_if_asked(cluster)
     _start(cluster, interrupted)
     seconds = time.monotonic() - began
     if args.detach:
@@ -100,10 +63,31 @@ def _run(args: argparse.Namespace, cluster: LocalCluster, interrupted: Interrupt
 def _tell(cluster: LocalCluster, form: str, seconds: float) -> None:
     described = describe(cluster)
     ready = f"ready in {seconds:.1f} s: {_controller(described)}"
-    answer(form, described, [ready, f"bootstrap servers: {described['bootstrap_servers']}"])
+    lines = [ready, f"bootstrap servers: {described['bootstrap_servers']}"]
+    answer(form, described, [*lines, *client_lines(cluster.layout)])
 
 
-def _leave_running(cluster: LocalCluster, args: argparse.Namespace, seconds: float) -> None:
+def secure_if_asked(cluster: LocalCluster) -> None:
+    """A plain cluster needs no certificates, nor what makes them."""
+    if cluster.layout.security:
+        from quorumlab.verbs.secured_cluster import secure
+
+        secure(cluster)
+
+
+def client_lines(layout: ClusterLayout) -> list[str]:
+    """What clients of a secured cluster need, to paste."""
+    if not layout.security:
+        return []
+    files = layout.security_files
+    return [
+        f"security: {layout.security}, as {ADMIN}; quorumlab finds it by --dir",
+        f"Kafka's tools: --command-config {files.client}",
+        f"clients of librdkafka: {files.librdkafka}",
+    ]
+
+
+def _leave_running(cluster: LocalCluster, args: SimpleNamespace, seconds: float) -> None:
     """Says so on stderr if nobody reads stdout."""
     stop = command("down", "--dir", args.dir or DEFAULT_DIRECTORY)
     left = f"left running; stop it with `{stop}`"

@@ -4,11 +4,11 @@ An impossible cluster is refused before anything is written: a directory with a 
 never start is nothing to leave behind.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 from jepsen_like.real.layout import CLUSTER_FILE
 from jepsen_like.real.local_cluster import LocalCluster
@@ -20,13 +20,14 @@ from quorumlab.config import ConfigError, node_config, parse_properties
 from quorumlab.mode_config import WITHOUT
 from quorumlab.output import refuse_other_directory, say
 from quorumlab.verbs.common import in_bounds, one_of, pairs
+from quorumlab.verbs.format import released
 from wire.zk.designs import DESIGNS
 from wire.zk.switches import names_in, without
 
-__all__ = ["DESIGNS_OF_UP", "cluster_asked_for", "refuse_what_cannot_be"]
+__all__ = ["cluster_asked_for", "refuse_what_cannot_be"]
 
 _QUORUM = "quorum"
-DESIGNS_OF_UP = (_QUORUM, *DESIGNS)
+_DESIGNS = (_QUORUM, *DESIGNS)
 _FIRST_PORT_MAX = 65_000  # the largest cluster takes some 400 from there on
 _OF_EACH_NODE = (
     "advertised.listeners",
@@ -41,12 +42,13 @@ _OF_EACH_NODE = (
     "process.roles",
     "quorumlab.engine",
     "quorumlab.http.listener",
+    "quorumlab.http.nodes",
     "quorumlab.raftos.voters",
     "zookeeper.connect",
 )
 
 
-def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
+def refuse_what_cannot_be(args: SimpleNamespace, directory: Path) -> None:
     """Raises UsageError or ClusterError; warns of what is not advisable. Writes nothing."""
     is_there = (directory / CLUSTER_FILE).exists()
     cluster = LocalCluster.open(directory) if is_there else None
@@ -61,7 +63,7 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
     if not (directory / "up.lock").exists():  # what an `up` has left that was killed is its own
         left = ("cluster.tmp",)  # of one whose disk was full
         refuse_other_directory(directory, option="--dir", holds=CLUSTER_FILE, but=left)
-    _check(settings, design)
+    _check(settings, design, args.security or "")
     controllers = args.controllers
     if controllers is not None and controllers % 2 == 0:
         say(
@@ -71,7 +73,7 @@ def refuse_what_cannot_be(args: argparse.Namespace, directory: Path) -> None:
         )
 
 
-def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster:
+def cluster_asked_for(args: SimpleNamespace, directory: Path) -> LocalCluster:
     """Laid out in its directory, not started."""
     return LocalCluster.create(
         directory,
@@ -85,11 +87,13 @@ def cluster_asked_for(args: argparse.Namespace, directory: Path) -> LocalCluster
         engine=args.engine,
         zookeepers=args.zookeepers,
         zookeeper_connect=args.zookeeper_connect or "",
+        release_version=args.release_version or "",
+        security=args.security or "",
     )
 
 
-def _refuse_what_is_not_there(args: argparse.Namespace, design: str) -> None:
-    one_of(DESIGNS_OF_UP, "--design", design)
+def _refuse_what_is_not_there(args: SimpleNamespace, design: str) -> None:
+    one_of(_DESIGNS, "--design", design)
     why = why_no_engine(
         args.engine or NATIVE,
         design=design,
@@ -99,21 +103,30 @@ def _refuse_what_is_not_there(args: argparse.Namespace, design: str) -> None:
     if why is not None:
         raise UsageError(f"--engine {args.engine}: {why}")
     _refuse_what_the_design_has_not(args, design)
+    if args.security and (args.engine or NATIVE) != NATIVE:
+        raise UsageError(f"--security: {args.engine} speaks in the clear: leave --engine out")
     in_bounds(args, controllers=(1, 99), brokers=(1, 99), port=(1, _FIRST_PORT_MAX))
 
 
-def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> None:
+def _refuse_what_the_design_has_not(args: SimpleNamespace, design: str) -> None:
     count, connect = args.zookeepers, args.zookeeper_connect
     of_zookeeper = {"zookeepers": count, "zookeeper-connect": connect, "without": args.without}
+    if args.security and design != _QUORUM:
+        raise UsageError(f"--security: {design} has none: leave it out, or take --design quorum")
+    released(args.release_version)
     if design == _QUORUM:
         for option, value in of_zookeeper.items():
             if value is not None:
-                raise UsageError(f"--{option}: the quorum design has no ZooKeeper")
+                raise UsageError(
+                    f"--{option}: the quorum design has no ZooKeeper: choose a zk --design"
+                )
         return
     try:
         without(DESIGNS[design], args.without or "")
     except ValueError as error:
         raise UsageError(f"--without {args.without}: {error}") from error
+    if args.release_version is not None:
+        raise UsageError(f"--release-version: {design} has no features of a metadata log")
     if args.controllers is not None or args.combined or args.dynamic:
         raise UsageError(
             f"--controllers, --combined, --dynamic: in {design} no node is set apart to be "
@@ -129,7 +142,7 @@ def _refuse_what_the_design_has_not(args: argparse.Namespace, design: str) -> No
         )
 
 
-def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
+def _refuse_without_zookeeper(args: SimpleNamespace, design: str) -> None:
     """Only a ZooKeeper of the cluster's own needs what starts it."""
     if design == _QUORUM or args.zookeeper_connect is not None:
         return
@@ -138,7 +151,7 @@ def _refuse_without_zookeeper(args: argparse.Namespace, design: str) -> None:
         raise UsageError(f"--design {design}: {missing}")
 
 
-def _settings(args: argparse.Namespace) -> dict[str, str]:
+def _settings(args: SimpleNamespace) -> dict[str, str]:
     """Those of --set, and what --without stands for."""
     settings = dict(pairs("--set", args.set))
     for key in _OF_EACH_NODE:
@@ -150,10 +163,10 @@ def _settings(args: argparse.Namespace) -> dict[str, str]:
     return settings
 
 
-def _check(settings: Mapping[str, str], design: str) -> None:
+def _check(settings: Mapping[str, str], design: str, security: str) -> None:
     """Checks the settings as a node of the design would; in a quorum, as one of both roles."""
     shape = (
-        Shape(controllers=1, brokers=1, combined=True)
+        Shape(controllers=1, brokers=1, combined=True, security=security)
         if design == _QUORUM
         else Shape(brokers=1, design=design, zookeeper_connect="h:1")
     )

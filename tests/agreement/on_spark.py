@@ -4,7 +4,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from jepsen_like.histories.history import History
 from spark.checks import check
@@ -15,9 +16,6 @@ from tests.agreement.models import MODELS
 from tests.spark.agreement import broken, judged_alone, same
 from tests.spark.histories import random_history, random_log
 from tests.spark.tables import write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["IN_PIECES", "ON_SPARK", "differing"]
 
@@ -33,7 +31,7 @@ ON_SPARK: Mapping[str, tuple[Callable[[int], History], bool]] = {
 
 
 def differing(
-    spark: "SparkSession", settings: Settings, name: str, numbers: Sequence[int]
+    spark: SparkSession, settings: Settings, name: str, numbers: Sequence[int]
 ) -> list[str]:
     """The names of what was judged otherwise; a name is a history's, or that of its object."""
     make, is_in_pieces = ON_SPARK[name]
@@ -45,7 +43,7 @@ def differing(
 
 
 def _differing(
-    spark: "SparkSession",
+    spark: SparkSession,
     settings: Settings,
     histories: Mapping[str, History],
     *,

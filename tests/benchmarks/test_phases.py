@@ -21,5 +21,5 @@ def test_one_round_is_counted(
     }
     prefix = "commit by phase, controllers: "
     assert 300 < figures[prefix + "calls"] < 5_000
-    assert figures[prefix + "syncs"] >= 3, "of three controllers"
+    assert figures[prefix + "syncs"] >= 2, "a majority; who is late writes several at once"
     assert figures[prefix + "calls of Raft"] > 0

@@ -16,10 +16,12 @@ from broker.config import BrokerConfig
 from broker.membership.lifecycle import BrokerState
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.changes import encode_changes
+from quorum.core.config_effects import CheckConfigs, ConfigsChanged, ConfigsChecked
 from quorum.core.effects import (
     Effect,
     Event,
     Failure,
+    HangUp,
     Reply,
     Request,
     RequestFailed,
@@ -135,8 +137,11 @@ class Brokers:
         self.cut: set[tuple[int, int]] = set()  # (from, to): requests are lost on the way
         self.deaf: set[int] = set()  # brokers that hear nothing new of the metadata log
         self.answers: dict[int, object] = {}
+        self.config_problem: str | None = None  # with whatever configs are tried
+        self.hung_up: set[int] = set()  # requests whose connections were closed
         self.stops: dict[int, Stop] = {}
         self.traces: list[tuple[int, Trace]] = []
+        self.configs_told: list[tuple[int, dict[str, str]]] = []
         self.asked: list[object] = []  # of the controller
         self.fetches: Counter[int] = Counter()  # by the broker that has sent them
         self.answer_alteration: Callable[[AlterPartitionRequest], object] | None = None
@@ -261,11 +266,18 @@ class Brokers:
         match effect:
             case Trace():
                 self.traces.append((node_id, effect))
+            case CheckConfigs():
+                checked = ConfigsChecked(token=effect.token, problem=self.config_problem)
+                self._events.append((node_id, checked))
+            case ConfigsChanged():
+                self.configs_told.append((node_id, dict(effect.values)))
             case Stop():
                 self.stops[node_id] = effect
                 self.brokers.pop(node_id, None)
             case Reply():
                 self._reply(effect)
+            case HangUp():
+                self.hung_up.add(effect.token)
             case Send():
                 self._send(node_id, effect)
             case _:

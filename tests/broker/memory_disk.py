@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from quorum.core.cleaning import Clean, Cleaned
 from quorum.core.effects import (
     Append,
     Configure,
@@ -30,8 +31,9 @@ from quorum.core.effects import (
     Truncate,
 )
 from quorum.core.log_settings import LogSettings
-from quorum.core.producers import ProducerEntry, observe
+from quorum.core.producers import AbortedTransaction, ProducerEntry, observe
 from wire.batch import BatchHeader, headers, read_header, records_of
+from wire.transaction_markers import read_marker
 
 __all__ = ["Disk", "MemoryLog"]
 
@@ -45,6 +47,7 @@ class MemoryLog:
     settings: LogSettings | None = None
     batches: list[bytes] = field(default_factory=list)
     start_offset: int = 0
+    aborted: list[AbortedTransaction] = field(default_factory=list)
 
     def headers(self) -> list[BatchHeader]:
         return [read_header(batch) for batch in self.batches]
@@ -55,11 +58,22 @@ class MemoryLog:
 
     def append(self, data: bytes) -> None:
         for position, header in headers(data):
-            assert header.base_offset == self.end_offset, (header, self.end_offset)
+            assert header.base_offset >= self.end_offset, (header, self.end_offset)
             self.batches.append(data[position : position + header.size_bytes])
 
     def truncate(self, end_offset: int) -> None:
         self.batches = [b for b in self.batches if read_header(b).next_offset <= end_offset]
+        self.aborted = [each for each in self.aborted if each.last_offset < end_offset]
+
+    def aborted_in(self, records: bytes) -> tuple[AbortedTransaction, ...]:
+        found = [header for _, header in headers(records)]
+        return tuple(
+            each
+            for each in self.aborted
+            if found
+            and each.first_offset < found[-1].next_offset
+            and each.last_offset >= found[0].base_offset
+        )
 
     def trim(self, start_offset: int) -> None:
         self.batches = [b for b in self.batches if read_header(b).next_offset > start_offset]
@@ -90,10 +104,11 @@ class MemoryLog:
     def state(self, log: str, high_watermark: int) -> LogState:
         epochs: list[EpochStart] = []
         producers: dict[int, ProducerEntry] = {}
-        for header in self.headers():
+        for batch in self.batches:
+            header = read_header(batch)
             if not epochs or epochs[-1].epoch != header.leader_epoch:
                 epochs.append(EpochStart(header.leader_epoch, header.base_offset))
-            observe(producers, header)
+            observe(producers, header, read_marker(batch, header))
         return LogState(
             log=log,
             topic_id=self.topic_id,
@@ -128,6 +143,8 @@ class Disk:
     strays: dict[str, MemoryLog] = field(default_factory=dict)  # set aside
     checkpoint: dict[tuple[str, int], int] = field(default_factory=dict)
     saved_producers: dict[str, SaveProducers] = field(default_factory=dict)
+    cleaned: list[Clean] = field(default_factory=list)  # what was asked for
+    clean_again_ms: int | None = None  # what is answered
     failed: set[UUID] = field(default_factory=set)  # directories that fail at the next use
 
     @property
@@ -160,6 +177,7 @@ class Disk:
                 | Truncate()
                 | Trim()
                 | Retain()
+                | Clean()
                 | ResetLog()
                 | Configure()
                 | Read()
@@ -199,11 +217,12 @@ class Disk:
         match effect:
             case Append():
                 log.append(effect.records)
+                log.aborted += effect.aborted
             case Truncate():
                 log.truncate(effect.end_offset)
                 return Stored(token=effect.token, log=effect.log)
             case ResetLog():
-                log.batches, log.start_offset = [], effect.start.offset
+                log.batches, log.aborted, log.start_offset = [], [], effect.start.offset
                 return Stored(token=effect.token, log=effect.log)
             case Configure():
                 log.settings = effect.settings
@@ -213,9 +232,19 @@ class Disk:
             case Retain():
                 log.retain(effect)
                 return self._trimmed(log, effect)
+            case Clean():
+                self.cleaned.append(effect)
+                size_bytes = sum(map(len, log.batches))
+                return Cleaned(
+                    token=effect.token,
+                    log=effect.log,
+                    size_bytes=size_bytes,
+                    next_ms=self.clean_again_ms,
+                )
             case Read():
                 found = log.read(effect.start_offset, effect.end_offset, effect.bytes_max)
-                return ReadDone(token=effect.token, log=effect.log, records=found)
+                aborted = log.aborted_in(found) if effect.wants_aborted else ()
+                return ReadDone(token=effect.token, log=effect.log, records=found, aborted=aborted)
             case FindTimestamp():
                 return log.find(effect.token, effect)
             case _:

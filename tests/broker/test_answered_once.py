@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.config import GroupConfig
+from broker.coordination.writing import Write
 from broker.groups.offsets_topic import OFFSETS_TOPIC
-from broker.groups.writing import Write
+from broker.groups.records import Change
 from broker.waiting import Deadlines, Expire, Waiter
 from tests.broker.brokers import Brokers, batch_of, fetch_request, produce_request
 from wire.errors import ErrorCode
@@ -186,7 +187,7 @@ def test_these_histories_are_right_without_a_bug(steps: list[Step]) -> None:
 def test_second_answer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit whose time is up is told so, and told again when it is committed."""
 
-    def conclude(self: Write, error: ErrorCode, now_ms: int) -> None:
+    def conclude(self: Write[Change], error: ErrorCode, now_ms: int) -> None:
         self.concluded(error, now_ms)
 
     monkeypatch.setattr(Write, "conclude", conclude)

@@ -95,7 +95,7 @@ def test_a_valid_batch_is_taken_with_its_header() -> None:
         (assign(batch_of(b"a"), base_offset=7, leader_epoch=0), ErrorCode.INVALID_RECORD),
         (changed(batch_of(b"a"), 65, b"\x7f"), ErrorCode.CORRUPT_MESSAGE),
         (resealed(batch_of(b"a"), attributes=0x20), ErrorCode.INVALID_RECORD),
-        (resealed(batch_of(b"a"), attributes=0x10), ErrorCode.INVALID_TXN_STATE),
+        (resealed(batch_of(b"a"), attributes=0x10), ErrorCode.INVALID_RECORD),
         (resealed(batch_of(b"a"), attributes=0x07), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (resealed(batch_of(b"a"), record_count=2), ErrorCode.INVALID_RECORD),
         (

@@ -78,7 +78,7 @@ def test_a_held_request_is_given_up_after_a_while() -> None:
 
     brokers.run(600)
 
-    assert brokers.answers[token] is None
+    assert token in brokers.hung_up
 
 
 def test_requests_that_were_given_up_are_forgotten() -> None:
@@ -428,6 +428,31 @@ def test_a_larger_minimum_counts_before_a_smaller_isr_of_the_same_step() -> None
     assert brokers.ends("t", 0)[1] == (1, 0)
 
 
+def test_a_broker_tells_of_its_own_configs_also_when_they_are_set_to_the_same() -> None:
+    """So that it reads files again that they name."""
+    brokers = three()
+    assert brokers.configs_told == []
+
+    def write(broker: str, value: str | None, name: str = "x") -> None:
+        brokers.configs_told.clear()
+        brokers.write(ConfigRecord(resource_type=4, resource_name=broker, name=name, value=value))
+        brokers.run(10)
+
+    write("", "all", "y")
+    assert sorted(brokers.configs_told) == [(node, {"y": "all"}) for node in (1, 2, 3)]
+    for _ in range(2):
+        write("2", "path")
+        assert brokers.configs_told == [(2, {"x": "path", "y": "all"})]
+    write("2", "own", "y")
+    assert brokers.configs_told == [(2, {"x": "path", "y": "own"})]
+    write("2", None, "y")
+    assert brokers.configs_told == [(2, {"x": "path", "y": "all"})]
+    brokers.configs_told.clear()
+    brokers.create_topic("t", (1,))
+    brokers.run(10)
+    assert brokers.configs_told == []
+
+
 def test_what_the_metadata_log_says_beats_an_older_answer() -> None:
     brokers = three()
     brokers.create_topic("t", (1, 2, 3))
@@ -716,6 +741,20 @@ def test_a_fetch_for_another_leader_epoch_is_fenced() -> None:
 
     assert old.responses[0].partitions[0].error_code is ErrorCode.FENCED_LEADER_EPOCH
     assert new.responses[0].partitions[0].error_code is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(0, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)],
+)
+def test_a_follower_that_is_no_replica_is_told_to_ask_again(epoch: int, error: ErrorCode) -> None:
+    """In the words of Kafka's Partition.followerReplicaOrThrow."""
+    brokers = three()
+    brokers.create_topic("t", (1, 2))
+    replica = ReplicaState(replica_id=3)
+    asked = fetch_request("t", 0, 0, current_leader_epoch=epoch)
+    answer = brokers.call(1, replace(asked, replica_state=replica))
+    assert answer.responses[0].partitions[0].error_code is error
 
 
 def test_a_fetch_of_an_earlier_incarnation_does_not_count() -> None:

@@ -102,6 +102,10 @@ def test_records_of_a_compacted_topic_are_not_deleted(brokers: Brokers) -> None:
     brokers.configure("t", "cleanup.policy", "compact")
     token = brokers.ask(1, asking(3))
     assert results(brokers, token)[0].error_code is ErrorCode.POLICY_VIOLATION
+    brokers.configure("t", "cleanup.policy", "")  # nothing cleans it but its clients (KIP-1161)
+    token = brokers.ask(1, asking(3))
+    brokers.run(2000)
+    assert results(brokers, token)[0].error_code is ErrorCode.NONE
 
 
 def test_only_the_leader_deletes(brokers: Brokers) -> None:

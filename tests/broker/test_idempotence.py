@@ -8,10 +8,12 @@ from broker.partition.idempotence import (
     Duplicate,
     InSequence,
     OutOfSequence,
-    ProducerStates,
+    SequenceVerdict,
     base_offset,
+    check_sequence,
     next_sequence,
 )
+from broker.partition.producer_states import ProducerStates
 from quorum.core.producers import ProducerEntry, observe
 from tests.broker.brokers import Brokers, batch_of
 from wire import metadata_records as records
@@ -44,8 +46,12 @@ def states_after(*headers: BatchHeader, high_watermark: int = 1 << 40) -> Produc
     return states
 
 
+def checked(states: ProducerStates, batch: BatchHeader) -> SequenceVerdict:
+    return check_sequence(states.entry(batch.producer_id), batch)
+
+
 def error_of(states: ProducerStates, batch: BatchHeader) -> ErrorCode | None:
-    match states.check(batch):
+    match checked(states, batch):
         case OutOfSequence(error=error):
             return error
         case _:
@@ -53,14 +59,14 @@ def error_of(states: ProducerStates, batch: BatchHeader) -> ErrorCode | None:
 
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
-    assert ProducerStates().check(header(77)) == InSequence()
+    assert checked(ProducerStates(), header(77)) == InSequence()
 
 
 @pytest.mark.parametrize("producer", [0, 9])
 def test_the_next_sequence_is_taken_and_any_other_refused(producer: int) -> None:
     states = states_after(header(0, count=3, producer=producer))
 
-    assert states.check(header(3, producer=producer)) == InSequence()
+    assert checked(states, header(3, producer=producer)) == InSequence()
     for sequence in (2, 4):
         refused = error_of(states, header(sequence, producer=producer))
         assert refused is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -72,7 +78,7 @@ def test_a_repetition_is_found_among_the_last_five() -> None:
 
     assert error_of(states, batches[0]) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     for batch in batches[1:]:
-        verdict = states.check(batch)
+        verdict = checked(states, batch)
         assert isinstance(verdict, Duplicate)
         assert base_offset(verdict.batch) == batch.base_offset
 
@@ -87,15 +93,15 @@ def test_an_old_epoch_is_fenced_and_a_new_one_begins_at_zero() -> None:
 
     assert error_of(states, header(6, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert error_of(states, header(6, epoch=4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert states.check(header(0, epoch=4)) == InSequence()
+    assert checked(states, header(0, epoch=4)) == InSequence()
 
 
 def test_sequences_wrap() -> None:
     states = states_after(header(INT32_MAX - 1, count=3, offset=100))
 
     assert next_sequence(INT32_MAX) == 0
-    assert states.check(header(1)) == InSequence()
-    verdict = states.check(header(INT32_MAX - 1, count=3))
+    assert checked(states, header(1)) == InSequence()
+    verdict = checked(states, header(INT32_MAX - 1, count=3))
     assert isinstance(verdict, Duplicate)
     assert base_offset(verdict.batch) == 100
 
@@ -105,8 +111,27 @@ def test_truncation_takes_back_what_it_removes() -> None:
 
     states.truncated(4)
 
-    assert states.check(header(4)) == InSequence()
-    assert isinstance(states.check(header(3)), Duplicate)
+    assert checked(states, header(4)) == InSequence()
+    assert isinstance(checked(states, header(3)), Duplicate)
+
+
+def test_the_producer_that_has_been_silent_for_longest_is_known() -> None:
+    states = states_after(header(0, offset=1), header(0, producer=5, offset=7))
+    assert states.oldest_ms == 1
+
+
+def test_the_first_batch_of_an_epoch_takes_the_place_of_those_before() -> None:
+    entry = states_after(header(0), header(0, epoch=1, offset=1)).entry(9)
+    assert entry is not None
+    assert (entry.producer_epoch, len(entry.batches)) == (1, 1)
+
+
+def test_truncation_takes_back_an_epoch_and_all_its_batches() -> None:
+    epoch_after = header(0, epoch=1, offset=1), header(1, epoch=1, offset=2)
+    states = states_after(header(0), *epoch_after, high_watermark=0)
+    states.truncated(1)
+    assert isinstance(checked(states, header(1)), InSequence)
+    assert isinstance(checked(states, header(2)), OutOfSequence)
 
 
 def test_truncation_forgets_a_producer_that_is_gone_entirely() -> None:
@@ -136,7 +161,7 @@ def test_recovery_and_appends_lead_to_the_same_answers() -> None:
     first, second = ProducerStates(entries.values()), states_after(*batches)
 
     for sequence in range(12):
-        assert first.check(header(sequence)) == second.check(header(sequence))
+        assert checked(first, header(sequence)) == checked(second, header(sequence))
 
 
 def test_a_log_that_is_cut_after_a_restart_still_knows_its_producers() -> None:
@@ -149,8 +174,8 @@ def test_a_log_that_is_cut_after_a_restart_still_knows_its_producers() -> None:
     assert entry is not None
     assert len(entry.batches) == 20 - 8 + 5, "of those below the high watermark the last five"
     states.truncated(9)
-    assert isinstance(states.check(header(13)), OutOfSequence)
-    assert isinstance(states.check(header(9)), InSequence)
+    assert isinstance(checked(states, header(13)), OutOfSequence)
+    assert isinstance(checked(states, header(9)), InSequence)
 
 
 @pytest.mark.parametrize(
@@ -200,9 +225,9 @@ def test_after_any_truncation_above_the_high_watermark_the_answers_are_exact(
             high_watermark = min(high_watermark, kept)
             states.truncated(kept)
         if log:
-            assert states.check(header(log[-1].last_sequence + 1)) == InSequence()
+            assert checked(states, header(log[-1].last_sequence + 1)) == InSequence()
             for batch in log[-5:]:
-                verdict = states.check(batch)
+                verdict = checked(states, batch)
                 assert isinstance(verdict, Duplicate), batch
                 assert base_offset(verdict.batch) == batch.base_offset
         else:
@@ -218,7 +243,7 @@ def test_batches_without_a_producer_and_markers_leave_no_trace(control: bool) ->
 def test_producer_of_whom_no_batch_is_known_begins_at_zero_until_it_expires() -> None:
     states = ProducerStates([ProducerEntry(7, 0, ())])
     states.truncated(5)
-    assert states.check(header(0, producer=7)) == InSequence()
+    assert checked(states, header(0, producer=7)) == InSequence()
     assert error_of(states, header(1, producer=7)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     states.expire(0)
     assert states.entry(7) is None

@@ -104,8 +104,8 @@ def test_a_snapshot_may_be_the_first_that_a_broker_hears() -> None:
 
 def test_snapshot_that_cannot_be_loaded_stops_the_broker() -> None:
     brokers = Brokers(1).start()
-    unknown = data_batch([b"\x01\x7f\x00\x00"], timestamp_ms=1)
-    brokers.brokers[1].load(unknown, is_first=True)
+    broken = data_batch([b"\x01\x02\x00\x00"], timestamp_ms=1)
+    brokers.brokers[1].load(broken, is_first=True)
     brokers.settle()
     assert "cannot be loaded" in brokers.stops[1].reason
 
@@ -117,6 +117,15 @@ def test_there_is_nothing_to_give_before_the_first_record() -> None:
     brokers.kill(1)
     brokers.start(1)
     assert brokers.brokers[1].lifecycle.state is not BrokerState.RUNNING
+    assert brokers.brokers[1].state() is None
+
+
+def test_a_snapshot_of_a_log_that_is_not_known_whole_is_not_written() -> None:
+    """It would lack what the log has, and the log could be trimmed."""
+    brokers = Brokers(1).start()
+    brokers.write(records.FeatureLevelRecord(name="metadata.version", feature_level=99))
+    brokers.settle()
+    assert brokers.brokers[1].lifecycle.state is BrokerState.RUNNING
     assert brokers.brokers[1].state() is None
 
 

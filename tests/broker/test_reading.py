@@ -20,7 +20,7 @@ from quorum.core.effects import EpochStart
 from quorum.core.log_state import LogState
 from quorum.core.outbox import Outbox
 from tests.broker.brokers import Brokers, batch_of, fetch_request
-from wire.batch import assign, headers
+from wire.batch import Record, assign, build_batch, headers
 from wire.errors import ErrorCode
 from wire.messages.fetching import (
     EpochEndOffset,
@@ -288,10 +288,12 @@ def test_a_follower_takes_whole_batches_that_continue_its_log() -> None:
     assert [header.base_offset for header in taken.headers] == [5, 7]
 
 
-@pytest.mark.parametrize("offset", [4, 6])
-def test_a_follower_appends_at_its_end_or_not_at_all(offset: int) -> None:
-    taken = fetched_batches(at(offset, b"a"), end_offset=5, leader_epoch=1)
-    assert isinstance(taken, Mismatch)
+def test_a_follower_appends_at_its_end_or_behind_it() -> None:
+    """Behind it, if compaction has left nothing in between at its leader."""
+    assert isinstance(fetched_batches(at(4, b"a"), end_offset=5, leader_epoch=1), Mismatch)
+    taken = fetched_batches(at(6, b"a"), end_offset=5, leader_epoch=1)
+    assert isinstance(taken, Batches)
+    assert [header.base_offset for header in taken.headers] == [6]
 
 
 def test_a_follower_takes_nothing_of_a_later_epoch_than_it_follows() -> None:
@@ -305,6 +307,19 @@ def test_a_follower_refuses_a_damaged_batch() -> None:
     records = bytearray(at(5, b"a"))
     records[-1] ^= 1
     assert isinstance(fetched_batches(bytes(records), end_offset=5, leader_epoch=1), TryLater)
+
+
+def test_a_follower_refuses_a_marker_that_says_no_end() -> None:
+    batch = build_batch(
+        [Record(key=b"\0\0\0")],
+        timestamp_ms=1,
+        producer_id=7,
+        producer_epoch=0,
+        is_control=True,
+        is_transactional=True,
+    )
+    records = assign(batch, base_offset=5, leader_epoch=1)
+    assert isinstance(fetched_batches(records, end_offset=5, leader_epoch=1), TryLater)
 
 
 @pytest.mark.parametrize(("leader", "expected"), [(7, 7), (2, 3), (20, 10), (-1, 3)])

@@ -166,6 +166,21 @@ def test_describe_topic_partitions_names_what_is_unknown(brokers: Brokers) -> No
     assert brokers.call(1, request).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.parametrize("cursor", [("b", 0), ("c", 0), ("a", -1)])
+def test_describe_topic_partitions_refuses_a_cursor_that_is_nowhere(
+    brokers: Brokers, cursor: tuple[str, int]
+) -> None:
+    """Not among the topics that are named, or at no partition; Apache Kafka's answer, too."""
+    for name in ("a", "b"):
+        brokers.create_topic(name, (1,))
+    request = DescribeTopicPartitionsRequest(
+        topics=tuple(TopicRequest(name=name) for name in ("a", "d", "a")),
+        cursor=Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+    )
+    told = [(topic.name, topic.error_code) for topic in brokers.call(1, request).topics]
+    assert told == [(name, ErrorCode.INVALID_REQUEST) for name in ("a", "d", "a")]
+
+
 def test_api_versions_tells_finalised_features(brokers: Brokers) -> None:
     body = brokers.call(
         1, ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -259,13 +274,6 @@ def test_configs_of_an_unknown_topic_are_refused(brokers: Brokers) -> None:
 # --- coordinators
 
 
-def test_a_search_for_a_coordinator_of_transactions_ends_with_a_reason(brokers: Brokers) -> None:
-    body = brokers.call(1, FindCoordinatorRequest(key_type=1, coordinator_keys=("id",)))
-    (answer,) = body.coordinators
-    assert answer.error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert "transactional.id" in answer.error_message
-
-
 @pytest.mark.parametrize("key_type", [2, 3, -1])
 def test_coordinators_of_other_kinds_are_not_there(brokers: Brokers, key_type: int) -> None:
     body = brokers.call(1, FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a", "b")))
@@ -297,7 +305,7 @@ def test_controller_that_does_not_answer_is_asked_again_after_a_session_timeout(
     sends: list[Send] = []
     monkeypatch.setattr(brokers, "_send", lambda _node_id, send: sends.append(send))
     init_producer_id(brokers)
-    brokers.brokers[1]._router.auto_creation.create("wanted", brokers.now_ms)
+    brokers.brokers[1]._router.auto_creation.create("wanted")
     brokers.run(20)
     patience_ms = {type(send.body): send.timeout_ms for send in sends}
     session_ms = brokers.brokers[1].config.session_timeout_ms
@@ -343,11 +351,6 @@ def test_a_producer_does_not_wait_for_its_id_for_ever(brokers: Brokers) -> None:
     brokers.has_controller = True
     brokers.run(100)
     assert brokers.answer(init_producer_id(brokers)).producer_id == 7000
-
-
-def test_a_transactional_producer_is_refused(brokers: Brokers) -> None:
-    answer = brokers.answer(init_producer_id(brokers, "tx"))
-    assert answer.error_code is ErrorCode.INVALID_REQUEST
 
 
 # --- forwarding

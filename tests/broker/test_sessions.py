@@ -223,6 +223,19 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert offsets == {1: 9, 2: 9}
 
 
+@pytest.mark.parametrize("topic_id", [ZERO_UUID, TOPIC_ID])
+def test_a_session_may_begin_with_nothing(topic_id: UUID) -> None:
+    """As at Apache Kafka: it is there for the next request, which has to name something."""
+    own = sessions()
+    started = own.open(FetchRequest(max_wait_ms=0, session_epoch=INITIAL_EPOCH, topics=()), 0)
+    assert isinstance(started, Started)
+    session_id = started.answer([]).session_id
+    assert session_id != NO_SESSION
+    context = own.open(request(0, session=(session_id, 1), topic_id=topic_id), 0)
+    assert isinstance(context, Incremental)
+    assert len(context.session.partitions) == 1
+
+
 def test_a_session_without_partitions_ends() -> None:
     cache = sessions()
     session_id = started(cache, 0)

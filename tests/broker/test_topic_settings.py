@@ -54,6 +54,7 @@ CONTROLLERS = {"unclean.leader.election.enable"}  # decided there, of no matter 
 OTHERS = {
     "cleanup.policy": {"cleanup.policy": "compact"},
     "compression.type": {"compression.type": "lz4"},
+    "min.cleanable.dirty.ratio": {"min.cleanable.dirty.ratio": "0.3"},
     "message.timestamp.type": {"message.timestamp.type": "LogAppendTime"},
     **{
         f"compression.{codec}.level": {

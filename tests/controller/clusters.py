@@ -21,7 +21,7 @@ CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 CONFIG = ControllerConfig(node_id=3000, cluster_id=CLUSTER_ID)
 TOPIC = UUID(int=77 << 64 | 0x1234)
 OTHER_TOPIC = UUID(int=78 << 64 | 0x1235)
-FEATURES = (Feature(name="metadata.version", min_supported_version=7, max_supported_version=25),)
+FEATURES = (Feature(name="metadata.version", min_supported_version=7, max_supported_version=33),)
 
 
 def directory(broker_id: int) -> UUID:

@@ -51,7 +51,8 @@ class Seat:
         return self.quorum.append(batch)
 
     def resign(self, now_ms: int) -> None:
-        raise NotImplementedError
+        assert self.quorum.leader_id == self.node_id, "only the leader resigns"
+        self.quorum.leader_id = None
 
     @property
     def voter_ids(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from controller.decisions.brokers import (
     next_state,
 )
 from controller.decisions.decision import Decision
+from controller.metadata.changes import Change
 from controller.metadata.image import BrokerImage, MetadataImage
 from controller.metadata.partitions import NO_LEADER
 from tests.controller.clusters import (
@@ -417,6 +418,23 @@ def test_last_directory_can_fail_too() -> None:
 
 
 # --- unregistration ---------------------------------------------------------------------------
+
+
+def cordoned(image: MetadataImage, directories: tuple[UUID, ...] | None) -> tuple[Change, ...]:
+    request = heartbeat(1, 101, 9, cordoned_log_dirs=directories)
+    return decide_heartbeat(image, request, CONFIG, ALONE).changes
+
+
+def test_cordoned_directories_are_recorded_when_they_change() -> None:
+    image = step(cluster(1, 2), level("metadata.version", 30))
+    (told,) = changes = cordoned(image, (directory(1),))
+    assert told == BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=101, cordoned_log_dirs=(directory(1),)
+    )
+    after = step(image, *changes)
+    assert cordoned(after, (directory(1),)) == cordoned(after, None) == ()
+    assert cordoned(after, ()) != ()
+    assert cordoned(step(cluster(1), level("metadata.version", 29)), (directory(1),)) == ()
 
 
 def test_unknown_broker_cannot_be_unregistered() -> None:

@@ -17,6 +17,7 @@ from controller.metadata.config_keys import (
     CLIENT_METRICS_KEYS,
     GROUP_KEYS,
     TOPIC_KEYS,
+    ConfigType,
     Update,
     description,
     problem,
@@ -370,6 +371,12 @@ def test_topic_is_described_with_its_sources() -> None:
     assert len(describe(image, TOPICS, "t").configs) == len(TOPIC_KEYS)
 
 
+def test_list_is_shown_without_what_it_names_again() -> None:
+    image = step(BASE, config("cleanup.policy", "delete, compact,delete"))
+    (item,) = describe(image, TOPICS, "t", "cleanup.policy").configs
+    assert (item.value, item.synonyms[0].value) == ("delete,compact", "delete,compact")
+
+
 def test_value_in_another_unit_is_shown_without_its_synonyms() -> None:
     """As Kafka does: the list begins with the synonym in milliseconds, or is empty."""
     static = {"log.retention.hours": "1"}
@@ -447,7 +454,7 @@ def test_keys_are_kafkas(kind: str) -> None:
         theirs = KAFKAS[kind][name]
         assert key.type == theirs["type"], name
         assert (key.update is Update.READ_ONLY) == theirs.get("read_only", False), name
-        assert "sensitive" not in theirs, name
+        assert (key.type is ConfigType.PASSWORD) == theirs.get("sensitive", False), name
         if "default" in theirs and name not in NOT_OURS:
             assert key.default == theirs["default"], name
 
@@ -483,6 +490,25 @@ def test_broker_is_described_by_itself_only() -> None:
         True,
     )
     assert describe(BASE, BROKERS, "2").error_code is ErrorCode.INVALID_REQUEST
+
+
+def test_stores_of_one_listener_change_and_those_of_all_do_not() -> None:
+    def set_to(name: str, value: str, broker: str = "1") -> tuple[ErrorCode, MetadataImage]:
+        error, image, _ = alter(BASE, entry(name, value), kind=BROKERS, name=broker)
+        return error, image
+
+    refused = ErrorCode.INVALID_REQUEST
+    assert set_to("ssl.keystore.location", "/a")[0] is refused
+    assert set_to("ssl.client.auth", "required", "")[0] is refused  # for each by its id
+    assert set_to("listener.name.out.max.connections", "-1")[0] is refused
+    error, image = set_to("listener.name.out.ssl.keystore.location", "/a")
+    assert error is ErrorCode.NONE
+    shown = {item.name: item for item in describe(image, BROKERS, "1").configs}
+    assert shown["listener.name.out.ssl.keystore.location"].value == "/a"
+    error, image = set_to("listener.name.out.ssl.keystore.password", "secret")
+    shown = {item.name: item for item in describe(image, BROKERS, "1").configs}
+    hidden = shown["listener.name.out.ssl.keystore.password"]
+    assert (hidden.value, hidden.is_sensitive) == (None, True)
 
 
 def test_default_of_brokers_is_what_was_set() -> None:

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 
 from controller.config import ControllerConfig
-from controller.decisions.features import Quorum, UpgradeType, decide_update_features
+from controller.decisions.features import (
+    Quorum,
+    UpgradeType,
+    decide_update_features,
+    why_not_to_lead,
+)
 from controller.metadata.image import MetadataImage
 from controller.metadata.metadata_version import (
     ELR_VERSION,
     FORMATS_CHANGED,
     KRAFT_VERSION,
+    LEVEL_NAMES,
     METADATA_VERSION,
+    NEWEST,
 )
 from tests.controller.clusters import CLUSTER_ID, CONFIG, cluster, config, registered, step
 from tests.controller.fake_log import Quorum as Controllers
@@ -129,8 +136,8 @@ def test_feature_that_is_off_may_be_switched_off() -> None:
         (cluster(supporting(1)), (METADATA_VERSION, -1, UPGRADE), "cannot be less than 0"),
         (cluster(supporting(1)), ("none.such", 1, UPGRADE), "does not support this feature"),
         (cluster(supporting(1)), ("none.such", 0, UPGRADE), "Feature none.such not found"),
-        (cluster(supporting(1)), (METADATA_VERSION, 26, UPGRADE), "only supports versions 7-25"),
-        (cluster(supporting(1)), (METADATA_VERSION, 6, SAFE), "only supports versions 7-25"),
+        (cluster(supporting(1)), (METADATA_VERSION, 34, UPGRADE), "only supports versions 7-33"),
+        (cluster(supporting(1)), (METADATA_VERSION, 6, SAFE), "only supports versions 7-33"),
         (
             cluster(supporting(1), supporting(2, metadata_version=(7, 22)), version=20),
             (METADATA_VERSION, 25, UPGRADE),
@@ -325,3 +332,33 @@ def test_no_record_is_encoded_above_the_level(metadata_version: int) -> None:
             if version is not None and at <= metadata_version
         )
         assert written == newest
+
+
+def test_levels_are_called_as_kafka_calls_them() -> None:
+    mapping = json.loads((GOLDEN / "features.json").read_text())["mapping"]
+    assert {found[METADATA_VERSION]: name for name, found in mapping.items()} == LEVEL_NAMES
+    assert NEWEST == records.DEFAULT_METADATA_VERSION
+
+
+def test_kafkas_defaults_of_every_level_are_supported() -> None:
+    mapping = json.loads((GOLDEN / "features.json").read_text())["mapping"]
+    known = {each.name: each for each in ControllerConfig(node_id=1, cluster_id="c").features}
+    for found in mapping.values():
+        for name, level in found.items():
+            assert known[name].min_supported_version <= level <= known[name].max_supported_version
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "problem"),
+    [
+        ("share.version", 2, ""),
+        ("share.version", 3, "share.version 3: known are 0 to 2"),
+        ("of.others", 1, "of.others 1: this release does not know the feature"),
+        (METADATA_VERSION, NEWEST + 1, f"metadata.version {NEWEST + 1}: known are up to {NEWEST}"),
+    ],
+)
+def test_nobody_leads_with_a_feature_that_he_does_not_know(
+    name: str, level: int, problem: str
+) -> None:
+    image = step(cluster(supporting(1)), records.FeatureLevelRecord(name=name, feature_level=level))
+    assert why_not_to_lead(image, CONFIG) == problem

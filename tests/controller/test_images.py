@@ -110,7 +110,7 @@ def test_there_is_no_state_within_a_transaction_nor_before_the_first_record() ->
 def test_snapshot_that_cannot_be_loaded_stops_the_process() -> None:
     made = lively()
     standby = newcomer(made)
-    standby.load(data_batch([b"\x01\x7f\x00\x00"], timestamp_ms=1), is_first=True)
+    standby.load(data_batch([b"\x01\x02\x00\x00"], timestamp_ms=1), is_first=True)
     (stop,) = standby.take_effects()
     assert isinstance(stop, Stop)
     assert "cannot be loaded" in stop.reason

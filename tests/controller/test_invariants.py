@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.config import ControllerConfig
@@ -299,5 +299,6 @@ class Life:
 
 @dear(2)
 @given(st.integers(0, 2**32))
+@example(262143)  # a move ends and its last replica is fenced, committed at once
 def test_invariants_hold_in_any_life(seed: int) -> None:
     Life(seed).live()

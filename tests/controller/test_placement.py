@@ -95,6 +95,19 @@ def test_brokers_in_controlled_shutdown_get_nothing() -> None:
     assert set(place(1, leaving, partitions=5)) == {(1,)}
 
 
+def test_brokers_whose_directories_are_all_cordoned_get_nothing() -> None:
+    both = (directory(2), directory(9))
+    full = registered(2, log_dirs=both, cordoned_log_dirs=both)
+    half = registered(3, log_dirs=(directory(3), directory(8)), cordoned_log_dirs=(directory(3),))
+    placed = place_replicas(
+        usable_brokers(cluster(1, full, half, version=30)),
+        partition_count=5,
+        replication_factor=2,
+        random=Random(1),
+    )
+    assert {broker for replicas in placed for broker in replicas} == {1, 3}
+
+
 def test_same_seed_places_the_same_and_another_begins_elsewhere() -> None:
     placed = [place(1, 2, 3, partitions=3, factor=2, seed=seed) for seed in range(20)]
     assert placed[0] == place(1, 2, 3, partitions=3, factor=2, seed=0)

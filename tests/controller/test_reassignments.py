@@ -373,6 +373,14 @@ def test_targets_that_cannot_be(target: Sequence[int], says: str) -> None:
     assert result.error_message == f"The manual partition assignment includes {says}"
 
 
+def test_target_must_have_a_directory_that_is_not_cordoned() -> None:
+    full = registered(4, cordoned_log_dirs=(directory(4),))
+    image = with_topic(cluster(1, 2, 3, full, version=30), partition(0, (1, 2, 3)))
+    says = "broker 4, but all its log directories are cordoned."
+    result = refused(image, (1, 2, 4))
+    assert result.error_message == f"The manual partition assignment includes {says}"
+
+
 def test_factor_may_be_held() -> None:
     image = one(1, 2, 3)
     result = refused(image, (1, 2), allow_replication_factor_change=False)

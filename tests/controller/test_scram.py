@@ -17,7 +17,7 @@ from controller.metadata.security import (
 )
 from tests.controller.clusters import cluster, step
 from wire.errors import ErrorCode
-from wire.messages.scram import (
+from wire.messages.scram_users import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
     ScramCredentialDeletion,

@@ -41,7 +41,7 @@ NAMING = (
     "api_key", "topic_id", "id_", "log_dir", "resource_type", "resource_name", "member_id",
     "partition_index", "partition", "partition_id", "index", "entity_type", "entity_name",
     "entity", "principal", "operation", "permission_type", "host", "pattern_type", "source",
-    "mechanism", "text",
+    "mechanism", "text", "transactional_id", "producer_id",
 )  # fmt: skip
 IN_ORDER = frozenset(
     {"replica_nodes", "replicas", "synonyms", "record_errors", "batches", "rows", "headers"}
@@ -148,11 +148,18 @@ def _in_words(name: str, ours: Any, kafka: Any, twins: Twins) -> tuple[str, str]
             return ports["ours"].get(ours, str(ours)), ports["kafka"].get(kafka, str(kafka))
         case (int(), int()) if _is_now(ours) and _is_now(kafka):
             return "now", "now"
-        case (int(), int()) if name in COUNTED and NOBODY[COUNTED[name]] not in (ours, kafka):
+        case (int(), int()) if _is_counted(name, ours, kafka):
             same = twins.are(COUNTED[name], ours, kafka)
             return (name, name) if same else (f"{name} {ours}", f"{name} {kafka}")
         case _:
             return _brief(ours), _brief(kafka)
+
+
+def _is_counted(name: str, ours: int, kafka: int) -> bool:
+    """An answer with an error has 0 where an id would stand."""
+    return (
+        name in COUNTED and NOBODY[COUNTED[name]] not in (ours, kafka) and (ours, kafka) != (0, 0)
+    )
 
 
 def _is_now(value: int) -> bool:
@@ -223,16 +230,20 @@ def _named(element: dict[str, Any], twins: Twins | None) -> tuple[str, ...]:
     words = [(key, element[key]) for key in NAMING if key in element]
     if any(key in ("name", "topic") and value is not None for key, value in words):
         words = [(key, value) for key, value in words if not isinstance(value, UUID)]
-    return tuple(_naming(value, twins) for _, value in words)
+    if len(words) > 1:
+        words = [(key, value) for key, value in words if key not in COUNTED]
+    return tuple(_naming(key, value, twins) for key, value in words)
 
 
-def _naming(value: Any, twins: Twins | None) -> str:
+def _naming(key: str, value: Any, twins: Twins | None) -> str:
     if isinstance(value, list):  # the parts of an entity of quotas
         return str(sorted(value, key=str))
     if twins is None:
         return str(value)
     if isinstance(value, UUID):
         return str(twins.of("id", value))
+    if key in COUNTED:
+        return str(twins.of(COUNTED[key], value))
     return twins.in_kafkas_words(str(value))
 
 

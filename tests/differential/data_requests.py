@@ -13,7 +13,14 @@ __all__ = ["REQUESTS", "plain_batch"]
 BEGUN_MS = 1_700_000_000_000  # a time long ago, for records that have one
 
 
-def batch(draw: Draw, *, producer: Any = -1, epoch: int = -1, sequence: int = -1) -> Any:
+def batch(
+    draw: Draw,
+    *,
+    producer: Any = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    is_transactional: bool = False,
+) -> Any:
     """A batch, intact; `Both` if its producer has two ids."""
     keyed = draw.mostly(True, False)
     records = [
@@ -33,6 +40,7 @@ def batch(draw: Draw, *, producer: Any = -1, epoch: int = -1, sequence: int = -1
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=sequence,
+            is_transactional=is_transactional,
         )
 
     if isinstance(producer, Both):
@@ -78,13 +86,17 @@ def legacy_set(magic: int) -> bytes:
     return struct.pack(">qi", 0, len(message)) + message
 
 
-def _compressed(content: bytes, codec: int, body: bytes | None = None) -> bytes:
-    packed = gzip.compress(content[HEADER_BYTES:], mtime=0) if body is None else body
-    return changed(content[:HEADER_BYTES] + packed, attributes=codec)
+def _compressed(content: bytes) -> bytes:
+    packed = gzip.compress(content[HEADER_BYTES:], mtime=0)
+    return changed(content[:HEADER_BYTES] + packed, attributes=1)
 
 
 def _spoiled(draw: Draw) -> Any:
-    """Records that are wrong in one way."""
+    """Records that are wrong in one way.
+
+    All that is compressed can be unpacked: ours takes what cannot be (docs/compatibility.md), and
+    from there on its offsets would be others.
+    """
     good = batch(draw)
     header: BatchHeader = read_header(good)
     crc = bytearray(good)
@@ -120,30 +132,48 @@ def _spoiled(draw: Draw) -> Any:
         changed(good, base_timestamp_ms=far, max_timestamp_ms=far),
         changed(good, max_timestamp_ms=1),
         changed(good[:HEADER_BYTES], record_count=0, last_offset_delta=0),
-        _compressed(good, 1),
-        _compressed(good, 1, b"no gzip at all"),
+        _compressed(good),
         build_batch([Record(key=b"k", value=b"x" * 1_100_000)], timestamp_ms=BEGUN_MS),
     )
 
 
 def _records(draw: Draw) -> Any:
+    """No producer is without an epoch: Kafka takes its batches, ours refuses them."""
     if draw.chance(45):
         return batch(
             draw,
             producer=draw.producer_id(),
-            epoch=draw.mostly(0, 1, -1, 5),
+            epoch=draw.mostly(0, 1, 2, 5),
             sequence=draw.pick(0, 0, 0, 1, 2, 3, 7, -1, INT32_MAX),
         )
     return batch(draw)
 
 
+def _in_transaction(draw: Draw, name: str) -> Any:
+    """No batch of nobody's transaction: Kafka takes it, unverified, and ours refuses it."""
+    known = draw.transaction(name)
+    producer = draw.mostly(known.producer, draw.producer_id())
+    is_nobody = isinstance(producer, int) and producer < 0
+    return batch(
+        draw,
+        producer=producer,
+        epoch=draw.mostly(known.epoch, known.epoch - 1, known.epoch + 1, 0),
+        sequence=draw.mostly(0, 1, 2, 7, -1),
+        is_transactional=draw.mostly(True, False) and not is_nobody,
+    )
+
+
 def produce(draw: Draw) -> dict[str, Any]:
     """What is spoiled comes alone: for one such batch Kafka may refuse all of a request."""
-    is_spoiled = draw.chance(35)
+    name = draw.transactional_id() if draw.chance(25) else None
+    is_spoiled = name is None and draw.chance(35)
     most = 1 if is_spoiled else 2
 
     def partition() -> dict[str, Any]:
-        records = _spoiled(draw) if is_spoiled else _records(draw)
+        if name is not None:
+            records = _in_transaction(draw, name)
+        else:
+            records = _spoiled(draw) if is_spoiled else _records(draw)
         return {"index": draw.partition(), "records": records}
 
     def topic() -> dict[str, Any]:
@@ -152,7 +182,7 @@ def produce(draw: Draw) -> dict[str, Any]:
         return {"name": name, "topic_id": draw.topic_id(name), "partition_data": partitions}
 
     return {
-        "transactional_id": None,
+        "transactional_id": name,
         "acks": draw.mostly(-1, 1, 1, -1, 2, -2),
         "timeout_ms": draw.mostly(3000, 0, -1),
         "topic_data": draw.some(topic, most, twice=0),
@@ -251,20 +281,10 @@ def offset_for_leader_epoch(draw: Draw) -> dict[str, Any]:
     }
 
 
-def init_producer_id(draw: Draw) -> dict[str, Any]:
-    return {
-        "transactional_id": draw.mostly(None, ""),
-        "transaction_timeout_ms": draw.mostly(60_000, 0, -1, INT32_MAX),
-        "producer_id": draw.mostly(-1, draw.producer_id()),
-        "producer_epoch": draw.mostly(-1, 0, 5),
-    }
-
-
 REQUESTS = {
     "produce": produce,
     "fetch": fetch,
     "list_offsets": list_offsets,
     "delete_records": delete_records,
     "offset_for_leader_epoch": offset_for_leader_epoch,
-    "init_producer_id": init_producer_id,
 }

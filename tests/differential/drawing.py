@@ -13,7 +13,7 @@ from uuid import UUID
 
 from wire.api_table import Versions
 
-__all__ = ["Both", "Draw", "Known", "resolved"]
+__all__ = ["Both", "Draw", "Known", "Producer", "resolved"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ TOPICS = {
 PASSING = ("t0", "t1", "t2", "t3")  # topics that come and go
 ODD_NAMES = ("nowhere", "", ".", "..", "a b", "a/b", "é", "x" * 250, "al.pha", "__cluster_metadata")
 GROUPS = ("g0", "g1", "g2")
+TRANSACTIONAL_IDS = ("x0", "x1", "x2")
 ZERO_ID, STRANGE_ID = UUID(int=0), UUID(int=0xDEAD_BEEF_0000_0000_DEAD_BEEF)
 METADATA_ID = UUID(int=1)
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
@@ -44,6 +45,14 @@ class Both:
     kafka: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who a transactional id belongs to."""
+
+    producer: Any  # its id, as each side calls it
+    epoch: int
+
+
 @dataclass(slots=True)
 class Known:
     """What answers have told so far, for later requests to use."""
@@ -53,6 +62,7 @@ class Known:
     members: dict[str, list[Both]] = field(default_factory=dict)  # by group
     generations: dict[str, int] = field(default_factory=dict)
     producers: list[Both] = field(default_factory=list)
+    transactions: dict[str, Producer] = field(default_factory=dict)  # by transactional id
     sessions: list[Both] = field(default_factory=list)
     directory: Both = field(default_factory=lambda: Both(ZERO_ID, ZERO_ID))
     broker_epoch: Both = field(default_factory=lambda: Both(0, 0))
@@ -121,6 +131,12 @@ class Draw:
     def producer_id(self) -> Any:
         return self.mostly(self.pick(-1, *self.known.producers), 987_654, -2)
 
+    def transactional_id(self) -> Any:
+        return self.mostly(self.pick(*TRANSACTIONAL_IDS), "", "unseen")
+
+    def transaction(self, name: str) -> Producer:
+        return self.known.transactions.get(name, Producer(-1, -1))
+
     def broker(self) -> Any:
         return self.mostly(1, 2, 7, -1, 0, INT32_MAX)
 
@@ -146,7 +162,7 @@ _NAMES = (
     ("resource_type", "resource_name"),
     ("name", "topic_id"),
     *((name,) for name in ("topic", "partition_index", "partition", "index", "group_id")),
-    ("entity_type",),
+    *((name,) for name in ("entity_type", "transactional_id", "producer_id")),
 )
 
 

@@ -12,15 +12,25 @@ from tests.differential import (
     quorum_requests,
     settings_requests,
     topic_requests,
+    transaction_requests,
 )
 from tests.differential.comparing import Difference, Twins, differences
-from tests.differential.drawing import PASSING, TOPICS, Both, Draw, Known, resolved
+from tests.differential.drawing import (
+    PASSING,
+    TOPICS,
+    TRANSACTIONAL_IDS,
+    Both,
+    Draw,
+    Known,
+    Producer,
+    resolved,
+)
 from tests.differential.known import Explained, rows
 from tests.differential.plain import decode_response, encode_request, has_flexible_header
 from tests.differential.sides import BROKER, CONTROLLER, Closed, Side, Silent
 from wire.api_table import APIS, Api, ListenerKind
 
-__all__ = ["Exchange", "Run", "kinds"]
+__all__ = ["OF_THE_CONNECTION", "Exchange", "Run", "kinds"]
 
 GENERATORS: dict[str, Callable[[Draw], dict[str, Any]]] = {
     **data_requests.REQUESTS,
@@ -28,13 +38,17 @@ GENERATORS: dict[str, Callable[[Draw], dict[str, Any]]] = {
     **quorum_requests.REQUESTS,
     **settings_requests.REQUESTS,
     **topic_requests.REQUESTS,
+    **transaction_requests.REQUESTS,
 }
 _LISTENERS = {BROKER: ListenerKind.BROKER, CONTROLLER: ListenerKind.CONTROLLER}
 _BY_NAME = {api.name: api for api in APIS}
+# They belong to the connection, not to who asks: `tests/wire/security` asks them.
+OF_THE_CONNECTION = ("sasl_handshake", "sasl_authenticate")
 
 # Those with the most ways to be wrong come more often.
 WEIGHTS = {"produce": 8, "fetch": 5, "list_offsets": 4, "join_group": 4, "offset_commit": 3}
 WEIGHTS |= {"create_topics": 3, "incremental_alter_configs": 4, "metadata": 2, "sync_group": 3}
+WEIGHTS |= {"init_producer_id": 3, "add_partitions_to_txn": 3, "end_txn": 4, "txn_offset_commit": 3}
 
 # Asked again when the answers differ: a node learns a little later of what a controller has taken.
 READS = frozenset(name for name in GENERATORS if name.startswith(("describe_", "list_"))) | {
@@ -48,6 +62,7 @@ AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.03
 LOAD_SECONDS = 20.0
 COORDINATOR_ERRORS = range(14, 17)  # it loads, is not available, or is not here
+CONCURRENT_TRANSACTIONS = 51
 CLOSED, SILENT, NOTHING = "(the connection is closed)", "(no answer)", "(none is due)"
 
 
@@ -105,7 +120,7 @@ def kinds() -> list[tuple[str, str]]:
         (api.name, listener)
         for api in APIS
         for listener, kind in _LISTENERS.items()
-        if api.served(kind) is not None
+        if api.served(kind) is not None and api.name not in OF_THE_CONNECTION
         for _ in range(WEIGHTS.get(api.name, 1) if listener == BROKER else 1)
     ]
 
@@ -204,8 +219,10 @@ class Run:
                 ours=ours, kafka=kafka, differences=_compared(ours, kafka, self.twins), how=how,
             )  # fmt: skip
             is_late = time.monotonic() > deadline + (LOAD_SECONDS if number < 0 else 0)
-            may_ask_again = name in READS or _is_loading([ours, kafka])
-            if is_late or not (may_ask_again and self.unexplained(exchange)):
+            is_loading = _is_loading([ours, kafka])
+            may_ask_again = name in READS or is_loading
+            is_prepared = number >= 0 or not is_loading
+            if is_late or (is_prepared and not (may_ask_again and self.unexplained(exchange))):
                 return exchange
             time.sleep(STEP_SECONDS)
 
@@ -250,7 +267,26 @@ class Run:
             shown = self._exchange(exchange.number, "metadata", 12, BROKER, {"topics": None})
             self._learn(shown)
             self._wait_for_leaders(shown)
+        if exchange.api.name in ("init_producer_id", "end_txn"):
+            self._wait_for_markers(exchange)
         return exchange
+
+    def _wait_for_markers(self, exchange: Exchange) -> None:
+        """A transaction that is ended has its markers a little later: what follows is behind."""
+        name = exchange.body["transactional_id"]
+        answers = exchange.ours, exchange.kafka
+        ended = (0, CONCURRENT_TRANSACTIONS)
+        if not name or not any(
+            isinstance(answer, dict) and answer.get("error_code") in ended for answer in answers
+        ):
+            return
+        body = {"transactional_ids": [name]}
+        deadline = time.monotonic() + AGAIN_SECONDS
+        while time.monotonic() < deadline:
+            shown = self._exchange(exchange.number, "describe_transactions", 0, BROKER, body)
+            if "Prepare" not in f"{shown.ours}{shown.kafka}":
+                return
+            time.sleep(STEP_SECONDS)
 
     def _wait_for_leaders(self, shown: Exchange) -> None:
         """A leader is known a little before it leads."""
@@ -275,12 +311,22 @@ class Run:
                 self._learn_member(exchange)
             case "init_producer_id" if (ours["error_code"], kafka["error_code"]) == (0, 0):
                 producers = Both(ours["producer_id"], kafka["producer_id"])
-                if len(self.known.producers) < 3:
+                if exchange.body["transactional_id"]:
+                    self._learn_transaction(exchange)
+                elif len(self.known.producers) < 3:
                     self.known.producers.append(producers)
+            case "end_txn" if kafka.get("producer_id", -1) >= 0:
+                self._learn_transaction(exchange)
             case "fetch" if ours.get("session_id") and kafka.get("session_id"):
                 sessions = Both(ours["session_id"], kafka["session_id"])
                 if sessions not in self.known.sessions:
                     self.known.sessions = [*self.known.sessions[-2:], sessions]
+
+    def _learn_transaction(self, exchange: Exchange) -> None:
+        """Who the producer is from now on."""
+        ids = Both(exchange.ours.get("producer_id", -1), exchange.kafka["producer_id"])
+        name, epoch = exchange.body["transactional_id"], exchange.kafka["producer_epoch"]
+        self.known.transactions[name] = Producer(ids, epoch)
 
     def _learn_topics(self, ours: dict[str, Any], kafka: dict[str, Any]) -> None:
         theirs = {topic["name"]: topic.get("topic_id") for topic in kafka["topics"]}
@@ -348,8 +394,18 @@ def preparations(draw: Draw) -> Iterator[tuple[str, int, dict[str, Any]]]:
             topics = [{"name": name, "partition_data": rows}]
             yield "produce", 9, {"acks": -1, "timeout_ms": 5000, "topic_data": topics}
     yield "find_coordinator", 3, {"key": "idle", "key_type": 0}
+    yield from _of_transactions()
     yield from _of_groups()
     yield from _of_settings()
+
+
+def _of_transactions() -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """A coordinator that loads takes no new producer, and one that is asked twice is another."""
+    for name in TRANSACTIONAL_IDS:
+        yield "find_coordinator", 3, {"key": name, "key_type": 1}
+        yield "describe_transactions", 0, {"transactional_ids": [name]}
+        new = {"transactional_id": name, "transaction_timeout_ms": 900_000}
+        yield "init_producer_id", 4, NEW_PRODUCER | new
 
 
 def _of_groups() -> Iterator[tuple[str, int, dict[str, Any]]]:

@@ -8,11 +8,12 @@ __all__ = ["REQUESTS"]
 
 
 def find_coordinator(draw: Draw) -> dict[str, Any]:
-    """Never of a transaction: Kafka then makes a topic that we do not have."""
+    of_transaction = draw.chance(30)
+    named = draw.transactional_id if of_transaction else draw.group
     return {
-        "key": draw.group(),
-        "key_type": draw.mostly(0, 2, 3, -1),
-        "coordinator_keys": draw.some(draw.group),
+        "key": named(),
+        "key_type": draw.mostly(int(of_transaction), 2, 3, -1),
+        "coordinator_keys": draw.some(named),
     }
 
 
@@ -85,6 +86,14 @@ def offset_commit(draw: Draw) -> dict[str, Any]:
             "committed_metadata": draw.mostly("m", None, "", "x" * 4097),
         }
 
+    def topic() -> dict[str, Any]:
+        name = draw.topic()
+        return {
+            "name": name,
+            "topic_id": draw.topic_id(name),
+            "partitions": draw.some(partition, 2),
+        }
+
     is_simple = draw.chance(50)
     return {
         "group_id": draw.pick("idle", "g3") if is_simple else group,
@@ -92,15 +101,15 @@ def offset_commit(draw: Draw) -> dict[str, Any]:
         "member_id": "" if is_simple else draw.member(group),
         "group_instance_id": None,
         "retention_time_ms": -1,
-        "topics": draw.some(
-            lambda: {"name": draw.topic(), "partitions": draw.some(partition, 2)}, 2
-        ),
+        "topics": draw.some(topic, 2),
     }
 
 
 def _offset_topics(draw: Draw) -> Any:
     def topic() -> dict[str, Any]:
-        return {"name": draw.topic(), "partition_indexes": draw.some(draw.partition, 2)}
+        name = draw.topic()
+        indexes = draw.some(draw.partition, 2)
+        return {"name": name, "topic_id": draw.topic_id(name), "partition_indexes": indexes}
 
     return draw.some(topic, 2)
 
@@ -149,6 +158,30 @@ def delete_groups(draw: Draw) -> dict[str, Any]:
     return {"groups_names": draw.some(lambda: draw.mostly("g3", draw.group()))}
 
 
+def consumer_group_heartbeat(draw: Draw) -> dict[str, Any]:
+    """Who joins leaves no member behind: it does not say all that a first heartbeat has to."""
+    group = draw.group()
+    return {
+        "group_id": draw.mostly(group, "c1", ""),
+        "member_id": draw.mostly("stranger", ""),
+        "member_epoch": draw.pick(1, 5, 0, -1, -2, -3, INT32_MAX),
+        "instance_id": draw.mostly(None, "nobody", ""),
+        "rack_id": draw.mostly(None, "r", ""),
+        "rebalance_timeout_ms": -1,
+        "subscribed_topic_names": draw.mostly(None, [], ["alpha"]),
+        "subscribed_topic_regex": draw.mostly(None, "a.*"),
+        "server_assignor": draw.mostly(None, "range", "uniform", "sticky"),
+        "topic_partitions": draw.nullable([]),
+    }
+
+
+def consumer_group_describe(draw: Draw) -> dict[str, Any]:
+    return {
+        "group_ids": draw.some(draw.group),
+        "include_authorized_operations": draw.pick(True, False),
+    }
+
+
 REQUESTS = {
     "find_coordinator": find_coordinator,
     "join_group": join_group,
@@ -160,5 +193,7 @@ REQUESTS = {
     "offset_delete": offset_delete,
     "describe_groups": describe_groups,
     "list_groups": list_groups,
+    "consumer_group_heartbeat": consumer_group_heartbeat,
+    "consumer_group_describe": consumer_group_describe,
     "delete_groups": delete_groups,
 }

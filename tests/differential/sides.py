@@ -2,7 +2,7 @@
 
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
-from tests.kafka.interop import KafkaBesideUs
+from tests.kafka.interop import RELEASE, KafkaBesideUs
 
-__all__ = ["BROKER", "CONTROLLER", "Closed", "Side", "Silent", "both_sides"]
+__all__ = ["BROKER", "CONTROLLER", "SETTINGS", "Closed", "Side", "Silent", "both_sides"]
 
 BROKER, CONTROLLER = "broker", "controller"
 NODE_ID = 1
@@ -117,11 +117,18 @@ class Side:
 
 
 @contextmanager
-def both_sides(directory: Path) -> Iterator[tuple[Side, Side]]:
+def both_sides(
+    directory: Path, settings: Mapping[str, str] = SETTINGS
+) -> Iterator[tuple[Side, Side]]:
     """Ours and Kafka's: broker and controller in one, node 1 of a cluster with the same id."""
     clusters = [
         LocalCluster.create(
-            directory / name, controllers=1, brokers=1, combined=True, settings=SETTINGS
+            directory / name,
+            controllers=1,
+            brokers=1,
+            combined=True,
+            settings=settings,
+            release_version=RELEASE,
         )
         for name in ("ours", "kafka")
     ]

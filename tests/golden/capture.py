@@ -62,8 +62,11 @@ def note(text: str) -> None:
 class Lab:
     """The nodes of one capture in one temporary directory."""
 
-    def __init__(self, work: Path, ids: Iterable[int] = (1,), **extra: object) -> None:
+    def __init__(
+        self, work: Path, ids: Iterable[int] = (1,), *, line: str = "4", **extra: object
+    ) -> None:
         self.work = work
+        self.line = line
         self.ids = list(ids)
         self.nodes: dict[int, KafkaNode] = {}
         work.mkdir(parents=True)
@@ -94,7 +97,7 @@ class Lab:
                 "log.dirs": self.data(i),
             }
             properties = write_properties(work / f"node-{i}.properties", {**common, **own})
-            self.nodes[i] = KafkaNode(properties, work / f"node-{i}.out")
+            self.nodes[i] = KafkaNode(properties, work / f"node-{i}.out", line=line)
 
     def properties(self, i: int) -> Path:
         return self.work / f"node-{i}.properties"
@@ -108,7 +111,7 @@ class Lab:
 
     def format(self, *options: str) -> None:
         for i in self.ids:
-            format_storage(self.properties(i), CLUSTER_ID, *options)
+            format_storage(self.properties(i), CLUSTER_ID, *options, line=self.line)
 
     def start(self, *ids: int) -> None:
         chosen = ids or tuple(self.ids)
@@ -130,7 +133,11 @@ class Lab:
 
     def tool(self, main_class: str, *args: str, stdin: str | None = None) -> str:
         done = run_tool(
-            main_class, ["--bootstrap-server", self.bootstrap, *args], stdin=stdin, cwd=self.work
+            main_class,
+            ["--bootstrap-server", self.bootstrap, *args],
+            line=self.line,
+            stdin=stdin,
+            cwd=self.work,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{main_class} {args}: {done.stdout}{done.stderr}")
@@ -183,7 +190,7 @@ def save_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def dump(source: Path, target: Path, *options: str) -> None:
+def dump(source: Path, target: Path, *options: str, line: str = "4") -> None:
     """What Kafka's own dump tool says of the files in one directory."""
     for path in sorted(source.iterdir()):
         kinds = {".log", ".checkpoint", ".index", ".timeindex", ".snapshot", ".txnindex"}
@@ -192,7 +199,8 @@ def dump(source: Path, target: Path, *options: str) -> None:
         if path.suffix in {".index", ".timeindex", ".txnindex"} and path.stat().st_size == 0:
             continue
         chosen = list(options) if path.suffix in {".log", ".checkpoint"} else []
-        done = run_tool(DUMP, ["--files", f"{source.name}/{path.name}", *chosen], cwd=source.parent)
+        files = ["--files", f"{source.name}/{path.name}"]
+        done = run_tool(DUMP, [*files, *chosen], line=line, cwd=source.parent)
         text = done.stdout + done.stderr
         save_text(target / f"{path.name}.txt", text.replace(f"{source.parent}/", ""))
 
@@ -211,7 +219,10 @@ def fresh(name: str) -> Path:
 def metadata_dumps(lab: Lab, out: Path, i: int = 1) -> None:
     """Dump a node's metadata log and bootstrap file into the directory ``out``."""
     options = ("--cluster-metadata-decoder", "--deep-iteration")
-    dump(lab.data(i) / "__cluster_metadata-0", out / "__cluster_metadata-0", *options)
+    log = "__cluster_metadata-0"
+    dump(lab.data(i) / log, out / log, *options, line=lab.line)
+    if not (lab.data(i) / "bootstrap.checkpoint").exists():
+        return  # since 4.4 the first snapshot has what stood there (KIP-1170)
     name = f"{lab.data(i).name}/bootstrap.checkpoint"
     done = run_tool(DUMP, ["--files", name, *options], cwd=lab.work)
     save_text(out / "bootstrap.checkpoint.txt", done.stdout + done.stderr)
@@ -446,6 +457,51 @@ def dynamic(work: Path) -> None:
     metadata_dumps(lab, target / "dump" / "node-1")
 
 
+def newest(work: Path) -> None:
+    """Kafka 4.4: bootstrap records in the first snapshot; a network in an ACL; a controller that
+    comes, and is unregistered."""
+    target = fresh("newest")
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    lab = Lab(
+        work / "newest",
+        (1, 2),
+        line="4.4",
+        dynamic=True,
+        authorizer__class__name=authorizer,
+        super__users="User:ANONYMOUS",
+    )
+    quorum = "org.apache.kafka.tools.MetadataQuorumCommand"
+    of_node_2 = ("--command-config", str(lab.properties(2)))
+    static = Lab(work / "static", line="4.4")
+    add_scram = ("--add-scram", "SCRAM-SHA-256=[name=root,password=root-secret,iterations=4096]")
+    try:
+        static.format(*add_scram)
+        keep_tree(static.data(), target / "static-after-format", is_metadata)
+        format_storage(lab.properties(1), CLUSTER_ID, "--standalone", *add_scram, line="4.4")
+        keep_tree(lab.data(), target / "after-format", is_metadata)
+        format_storage(lab.properties(2), CLUSTER_ID, "--no-initial-controllers", line="4.4")
+        lab.start()
+        lab.tool(TOPICS, "--create", "--topic", "t", "--partitions", "2")
+        network = ("--allow-principal", "User:a", "--allow-host", "10.1.0.0/16")
+        lab.tool(ACLS, "--add", *network, "--operation", "Read", "--topic", "t")
+        lab.tool(quorum, *of_node_2, "add-controller")
+        lab.tool(
+            quorum,
+            *("remove-controller", "--controller-id", "2"),
+            *("--controller-directory-id", directory_id(lab.data(2))),
+        )
+        lab.nodes[2].stop()
+        cluster = "org.apache.kafka.tools.ClusterTool"
+        asked = ["unregister-controller", "--bootstrap-server", lab.bootstrap, "--id", "2"]
+        run_tool(cluster, asked, line="4.4", check=True)
+        lab.stop()
+    finally:
+        lab.kill()
+    keep_tree(lab.data(), target / "node-1", is_metadata)
+    metadata_dumps(lab, target / "dump" / "node-1")
+    metadata_dumps(static, target / "dump" / "static-after-format")
+
+
 def directory_id(data: Path) -> str:
     found = re.search(r"directory\.id=(\S+)", (data / "meta.properties").read_text())
     assert found is not None
@@ -668,16 +724,17 @@ def features(work: Path) -> None:
     tool = "kafka.tools.StorageTool"
     levels = wire_captures.METADATA_VERSIONS
     for level, name in levels.items():
-        done = run_tool(tool, ["version-mapping", "--release-version", name])
+        done = run_tool(tool, ["version-mapping", "--release-version", name], line="4.4")
         found = {key: int(value) for key, value in re.findall(r"(\S+\.version)=(\d+)", done.stdout)}
         if done.returncode != 0 or found.get("metadata.version") != level:
             raise RuntimeError(f"version-mapping {name}: {done.stdout}{done.stderr}")
         table[name] = found
     needs: dict[str, list[str]] = {}
     for feature in wire_captures.FEATURES:
-        done = run_tool(tool, ["feature-dependencies", "--feature", feature])
+        done = run_tool(tool, ["feature-dependencies", "--feature", feature], line="4.4")
         needs[feature] = (done.stdout + done.stderr).strip().splitlines()
-    save_json(HERE / "features.json", {"kafka": version(), "mapping": table, "dependencies": needs})
+    about = {"kafka": version("4.4"), "mapping": table, "dependencies": needs}
+    save_json(HERE / "features.json", about)
 
 
 def schemas(work: Path) -> None:
@@ -799,6 +856,7 @@ STEPS: dict[str, Callable[[Path], None]] = {
     "zookeeper": zookeeper,
     "kraft3": kraft3,
     "versions": versions,
+    "newest": newest,
     "dynamic": dynamic,
     "shell": shell,  # of what is there
 }

@@ -59,16 +59,20 @@ METADATA_VERSIONS = {
     28: "4.2-IV0",
     29: "4.2-IV1",
     30: "4.3-IV0",
+    31: "4.4-IV0",
+    32: "4.4-IV1",
+    33: "4.4-IV2",
 }
 
 FEATURES = [
-    "metadata.version=30",
+    "metadata.version=33",
     "kraft.version=1",
     "transaction.version=1",
     "transaction.version=2",
     "group.version=1",
     "eligible.leader.replicas.version=1",
     "share.version=1",
+    "share.version=2",
     "streams.version=1",
 ]
 

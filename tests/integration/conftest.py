@@ -35,8 +35,12 @@ def make_topic() -> Callable[..., str]:
     return create_topic
 
 
-def create_topic(servers: str, name: str, partitions: int = 3, **configs: str) -> str:
+def create_topic(
+    servers: str, name: str, partitions: int = 3, replicas: int = 3, **configs: str
+) -> str:
     admin = AdminClient({"bootstrap.servers": servers})
-    new = NewTopic(name, partitions, 3, config={k.replace("_", "."): v for k, v in configs.items()})
+    new = NewTopic(
+        name, partitions, replicas, config={k.replace("_", "."): v for k, v in configs.items()}
+    )
     admin.create_topics([new])[name].result(15)
     return name

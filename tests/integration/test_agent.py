@@ -67,6 +67,10 @@ def test_register_on_the_quorum_alone(tmp_path: Path) -> None:
             aiohttp.ClientSession() as session,
         ):
             leader = active(cluster)
+            applied = f"http://{leader.host}:{leader.http_port}/v1/applied?offsets=1"
+            async with session.get(applied) as answer:
+                assert answer.status == 404
+                assert "holds registers" in (await answer.json())["error"]
 
             async def ask(node: NodeLayout, f: str, value: Any = None) -> Any:
                 asked = {"f": f, "key": "x", "value": value}

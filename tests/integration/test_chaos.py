@@ -133,6 +133,21 @@ def test_run_that_was_violated_keeps_the_data(stale: Path) -> None:
     assert all(any(node.data.iterdir()) for node in layout.nodes)
 
 
+@pytest.mark.extra
+@pytest.mark.parametrize("workload", ["transactions", pytest.param("bank", marks=pytest.mark.long)])
+def test_transactions_stay_whole_under_kills_pauses_and_partitions(
+    workload: str, tmp_path: Path
+) -> None:
+    done = chaos_run(
+        "--workload", workload, "--faults", "kill,pause,partition", "--seconds", "10",
+        "--seed", "1", "--format", "json", "--out", str(tmp_path / "run"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert (told["summary"], told["void"]) == ("valid", [])
+    assert told["safety"]["ok"] > 10
+
+
 # --- the command -----------------------------------------------------------------------------
 
 
@@ -183,7 +198,7 @@ def test_stopped_report_ends_the_run_that_it_makes(tmp_path: Path) -> None:
         (("--faults", "wipe"), "--faults wipe: nodes of a run of processes come back"),
         (("--faults", "kill:queen"), "no role is called 'queen'"),
         (("--faults", "netns-loss,kill,delay"), "netns-loss and delay cannot be had in one run"),
-        (("--workload", "dance"), "--workload dance: one of admin, cas-register"),
+        (("--workload", "dance"), "--workload dance: one of admin, bank, cas-register"),
         (("--design", "zk-v9"), "--design zk-v9: did you mean 'zk-v3'?"),
         (("--design", "zk-v1", "--workload", "register"), "not with --design zk-v1: a majority"),
         (("--design", "zk-v3", "--workload", "admin"), "no way to ask for elections"),

@@ -12,6 +12,7 @@ from jepsen_like.real.clients.client_choice import play, wall_clock
 from jepsen_like.real.clients.target import Nodes
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.workloads.workload import Done, NewTopic, Wish
+from tests.started import started
 from wire.errors import ErrorCode
 
 KEYS = ["orders-0", "orders-1"]
@@ -19,13 +20,10 @@ KEYS = ["orders-0", "orders-1"]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    made = LocalCluster.create(tmp_path_factory.mktemp("cores"), controllers=1, brokers=2)
-    try:
-        made.start_all()
-        made.wait_ready()
+    with started(
+        LocalCluster.create(tmp_path_factory.mktemp("cores"), controllers=1, brokers=2)
+    ) as made:
         yield made
-    finally:
-        made.stop_all()
 
 
 @pytest.fixture(scope="module")

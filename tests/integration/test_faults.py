@@ -1,6 +1,7 @@
 """Every family of faults on real processes: it bites, it says so, and what it broke is healed."""
 
 import os
+import re
 import secrets
 import signal
 import time
@@ -261,7 +262,7 @@ def test_slow_disk_is_written_slowly(cluster: LocalCluster, inject: Inject) -> N
 @pytest.mark.extra
 @needs_clock
 def test_clock_jumps(cluster: LocalCluster, inject: Inject) -> None:
-    assert "-3600 s off" in heal(inject("clock-jump", [2]))
+    assert re.search(r"-360[01] s off", heal(inject("clock-jump", [2])))  # dates have whole seconds
 
 
 def writing_to(cluster: LocalCluster) -> Callable[[bytes], None]:

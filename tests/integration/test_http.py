@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.in_process import InProcessCluster
 from tests.integration.waiting import wait
+from tests.started import started
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -34,16 +36,13 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One controller and two brokers, whose heartbeats are rare: a fenced one stays so a while."""
     slow = {"broker.heartbeat.interval.ms": "1000", "broker.session.timeout.ms": "3000"}
     directory = tmp_path_factory.mktemp("split")
-    cluster = LocalCluster.create(directory, controllers=1, brokers=2, settings=slow)
-    try:
-        cluster.start_all()
-        cluster.wait_ready()
+    with started(
+        LocalCluster.create(directory, controllers=1, brokers=2, settings=slow)
+    ) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.layout.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, 2, 2)])[TOPIC].result(15)
         wait(lambda: leaders(cluster) == 2, "two leaders")
         yield cluster
-    finally:
-        cluster.stop_all()
 
 
 def leaders(cluster: LocalCluster) -> float:
@@ -242,6 +241,32 @@ def test_ledger_counts_records_requests_bytes_and_syncs(split: LocalCluster) -> 
         for name in ("rpc.bytes_sent", "rpc.bytes_received"):
             by_api = [count for each, count in told.items() if each.startswith(name + ".")]
             assert told[name] == sum(by_api) > 0
+
+
+def test_all_nodes_tell_when_they_applied_an_offset(split: LocalCluster) -> None:
+    """The topic's own records, which every process applied while it ran: the times agree."""
+    (controller,) = split.layout.controllers
+    decided = [each for each in milestones(controller) if each["about"].get("id") == TOPIC]
+    offset = decided[-1]["about"]["offset"]
+    asked_ms = time.time() * 1000
+
+    def applied(node: NodeLayout) -> dict[str, Any]:
+        status, page = get(node, f"/v1/applied?offsets={offset},{1 << 40}")
+        assert status == 200
+        return dict(json.loads(page))
+
+    wait(lambda: all(applied(each)["next_offset"] > offset for each in split.layout.nodes), "all")
+    pages = [applied(node) for node in split.layout.nodes]
+    assert [page["node_id"] for page in pages] == [node.id for node in split.layout.nodes]
+    assert [page["oldest"] for page in pages] == [0, 0, 0]
+    assert [page["applied_ms"][str(1 << 40)] for page in pages] == [None, None, None]
+    times = [page["applied_ms"][str(offset)] for page in pages]
+    assert max(times) - min(times) < 1000
+    assert 0 < asked_ms - max(times) < 300_000, "by the wall clock, since the fixture began"
+    for query in ("", "?offsets=x", "?offsets=" + ",".join(["1"] * 1001)):
+        status, page = get(controller, f"/v1/applied{query}")
+        assert (status, list(json.loads(page))) == (400, ["error"])
+    assert get(controller, "/v1/znode-changes")[0] == 404
 
 
 def test_metrics_count_what_producers_send(split: LocalCluster) -> None:

@@ -22,6 +22,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
 from quorumlab.inspection.live import describe_quorum_of
 from quorumlab.inspection.target import Address
+from tests.started import started
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIRST, SECOND, THIRD, BROKER = 101, 102, 103, 1
@@ -32,15 +33,12 @@ Run = Callable[..., tuple[int, str]]
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """Three controllers whose voters live in the log, a broker, and a topic of one partition."""
     directory = tmp_path_factory.mktemp("inspect") / "cluster"
-    running = LocalCluster.create(directory, controllers=3, brokers=1, first_voters=3)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(directory, controllers=3, brokers=1, first_voters=3)
+    ) as running:
         admin = AdminClient({"bootstrap.servers": running.layout.bootstrap_servers})
         admin.create_topics([NewTopic("orders", 1, 1)])["orders"].result(15)
         yield running
-    finally:
-        running.stop_all()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, PARTITION_METADATA
 from tests.integration.waiting import wait
+from tests.started import started
 
 pytestmark = pytest.mark.extra  # waits for segments to grow old
 
@@ -31,12 +32,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         node.path.mkdir()
         settings = {**running.settings, **SETTINGS, "log.dirs": ",".join(map(str, dirs(node)))}
         node.config.write_text(running.layout.properties(node, settings))
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(running):
         yield running
-    finally:
-        running.stop_all()
 
 
 def dirs(node: NodeLayout) -> tuple[Path, Path]:

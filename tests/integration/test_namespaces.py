@@ -14,6 +14,7 @@ from jepsen_like.real.injection.namespaces import free_network, why_no_namespace
 from jepsen_like.real.local_cluster import LocalCluster
 from jepsen_like.real.proxy import ProxyMesh
 from tests.integration.waiting import wait
+from tests.started import started
 
 pytestmark = [
     pytest.mark.extra,
@@ -28,13 +29,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluste
     directory: Path = tmp_path_factory.mktemp("cluster")
     network = free_network()
     cluster = LocalCluster.create(directory, combined=True, network=network)
-    with prepared(cluster, ["netns-partition"]) as gear, ProxyMesh(()) as mesh:
-        try:
-            cluster.start_all()
-            cluster.wait_ready()
-            yield cluster, injecting(injectors(cluster, mesh, gear))
-        finally:
-            cluster.stop_all()
+    with prepared(cluster, ["netns-partition"]) as gear, ProxyMesh(()) as mesh, started(cluster):
+        yield cluster, injecting(injectors(cluster, mesh, gear))
     assert not namespaces_of(network)
     assert not Path("/sys/class/net", f"ql-{network}").exists()
 

@@ -24,6 +24,7 @@ from jepsen_like.real.zookeeper import missing_reason
 from quorumlab.cluster_status import active_controller, describe
 from quorumlab.compare.flood import METADATA_OF_ALL, Flood
 from tests.integration.waiting import wait
+from tests.started import started
 from wire.errors import ErrorCode
 from wire.messages.topics import (
     CreatableReplicaAssignment,
@@ -55,15 +56,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("flooded")
     # Longer than a machine may take that is busy with other tests, too.
     patient = {"controller.quorum.fetch.timeout.ms": "2500", "broker.session.timeout.ms": "2500"}
-    running = LocalCluster.create(directory, controllers=3, brokers=2, settings=patient)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(directory, controllers=3, brokers=2, settings=patient)
+    ) as running:
         admin = AdminClient({"bootstrap.servers": running.layout.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 2)])[TOPIC].result(15)
         yield running
-    finally:
-        running.stop_all()
 
 
 def test_flood_of_clients_does_not_delay_the_control_plane(cluster: LocalCluster) -> None:
@@ -159,23 +157,20 @@ def test_commands_of_a_zookeeper_controller_overtake_a_backlog_of_clients(
     tmp_path: Path, without: str
 ) -> None:
     """The controller itself is left alone: what is measured is how long two brokers let it wait."""
-    cluster = LocalCluster.create(
-        tmp_path,
-        brokers=3,
-        design="zk-redesign",
-        settings={
-            "zookeeper.session.timeout.ms": "20000",
-            "controller.socket.timeout.ms": "30000",
-            "quorumlab.zk.without": without,
-        },
-    )
-    try:
-        cluster.start_all()
-        cluster.wait_ready()
+    with started(
+        LocalCluster.create(
+            tmp_path,
+            brokers=3,
+            design="zk-redesign",
+            settings={
+                "zookeeper.session.timeout.ms": "20000",
+                "controller.socket.timeout.ms": "30000",
+                "quorumlab.zk.without": without,
+            },
+        )
+    ) as cluster:
         assert describe(cluster)["without"] == [without] * bool(without)
         waited, clients_waited = seconds_waited(cluster)
-    finally:
-        cluster.stop_all()
     for api in PRIORITISED:
         if without:
             assert waited[api] > clients_waited / 2, (waited, clients_waited)

@@ -14,6 +14,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
 from tests.integration.writing import Writer, everything
+from tests.started import started
 from wire.batch import headers
 
 pytestmark = [
@@ -26,13 +27,8 @@ pytestmark = [
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    made = LocalCluster.create(tmp_path / "cluster", engine="raftos")
-    try:
-        made.start_all()
-        made.wait_ready()
+    with started(LocalCluster.create(tmp_path / "cluster", engine="raftos")) as made:
         yield made
-    finally:
-        made.stop_all()
 
 
 def active(cluster: LocalCluster) -> int | None:

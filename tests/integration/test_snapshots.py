@@ -14,6 +14,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab import cluster_status as status
 from tests.integration.waiting import wait
+from tests.started import started
 
 pytestmark = pytest.mark.extra  # writes until logs are cut, in five processes
 
@@ -27,13 +28,10 @@ PARTITIONS = 50  # a topic's; about 5 kB of records
 
 @pytest.fixture
 def compacting(tmp_path: Path) -> Iterator[LocalCluster]:
-    running = LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=2, settings=SMALL)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=2, settings=SMALL)
+    ) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 def quorum(cluster: LocalCluster, node: NodeLayout) -> dict[str, Any]:

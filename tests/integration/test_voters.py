@@ -11,6 +11,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.log.files.checkpoints import QUORUM_STATE
 from quorumlab.cli import main
 from tests.integration.waiting import wait
+from tests.started import started
 
 FIRST, SECOND, THIRD = 101, 102, 103
 
@@ -18,13 +19,10 @@ FIRST, SECOND, THIRD = 101, 102, 103
 @pytest.fixture
 def growing(tmp_path: Path) -> Iterator[LocalCluster]:
     """Three controllers, of which one was formatted as the only voter, and a broker."""
-    running = LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=1, first_voters=1)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=1, first_voters=1)
+    ) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 class Quorum:

@@ -4,7 +4,9 @@ The tests are one story in their order, told of one cluster a design. The peacef
 design belongs to the fast suite, all else to `make extra`.
 """
 
+import http.client
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,6 +151,69 @@ def test_nodes_tell_their_milestones_and_what_they_have_asked_of_zookeeper(
 def milestones(cluster: LocalCluster, node: NodeLayout) -> list[dict[str, Any]]:
     _, told = cluster.ask(node, "/v1/milestones", 5.0)
     return list(told["milestones"])
+
+
+def test_nodes_tell_which_znodes_they_saw_change(cluster: LocalCluster, admin: AdminClient) -> None:
+    nodes = cluster.layout.nodes
+    before = {node.id: znode_changes(cluster, node)["next"] - 1 for node in nodes}
+    asked_ms = time.time() * 1000
+    admin.create_topics([NewTopic("seen", 1, 3)])["seen"].result(20)
+
+    def of_topic() -> list[dict[str, Any]]:
+        pages = [znode_changes(cluster, node, before[node.id]) for node in nodes]
+        assert [page["node_id"] for page in pages] == [node.id for node in nodes]
+        return [each for page in pages for each in page["changes"] if "/seen" in each["path"]]
+
+    wait(lambda: any("/seen/" in each["path"] for each in of_topic()), "its partition")
+    told = of_topic()
+    assert all(-1000 < each["at_ms"] - asked_ms < 60_000 for each in told), "by the wall clock"
+    assert any(each["path"].endswith("/topics/seen") and each["value"] for each in told)
+    node = nodes[0]
+    page = znode_changes(cluster, node)
+    assert any(each["path"].endswith(f"/brokers/ids/{node.id}") for each in page["changes"])
+    numbers = [each["number"] for each in page["changes"]]
+    assert numbers == list(range(page["first"], page["next"]))
+    assert cluster.ask(node, "/v1/znode-changes?after=x", 5.0)[0] == 400
+    assert cluster.ask(node, "/v1/applied?offsets=1", 5.0)[0] == 404
+
+
+def znode_changes(cluster: LocalCluster, node: NodeLayout, after: int = 0) -> dict[str, Any]:
+    status, page = cluster.ask(node, f"/v1/znode-changes?after={after}", 5.0)
+    assert status == 200
+    return dict(page)
+
+
+def test_page_of_a_node_runs_over_the_znode_changes_that_it_saw(
+    cluster: LocalCluster, admin: AdminClient
+) -> None:
+    admin.create_topics([NewTopic("paged", 1, 3)])["paged"].result(20)
+    node = cluster.layout.node(controller_of(cluster) or 1)
+    wait(lambda: "paged" in whole_page(node)["rows"], "the topic on the page")
+    whole = whole_page(node)
+    assert whole["source"]["unit"] == "change"
+    assert whole["source"]["note"].startswith(f"{cluster.layout.design} has no metadata log")
+    assert (whole["controllers"], whole["problem"]) == ([], "")
+    assert whole["active"] == controller_of(cluster)
+    made = min(number for number, text, _ in whole["log"] if "/brokers/topics/paged" in text)
+    past = cluster.ask(node, f"/v1/page/past?offset={made - 1}", 10.0)[1]
+    assert "paged" not in past["rows"]
+    (leader, _, replicas, _) = whole["rows"]["paged"]["0"]
+    assert leader in whole["lists"][replicas]
+    story = cluster.ask(node, "/v1/page/story?subject=paged-0", 10.0)[1]
+    assert story["events"][0]["offset"] == made
+    assert any(f"leader {leader}" in each["text"] for each in story["events"])
+
+
+def whole_page(node: NodeLayout) -> dict[str, Any]:
+    """Where a page begins: the first event that a browser hears."""
+    connection = http.client.HTTPConnection(node.host, node.http_port, timeout=20)
+    try:
+        connection.request("GET", "/v1/page/events")
+        stream = connection.getresponse()
+        line = next(line for line in iter(stream.readline, b"") if line.startswith(b"data:"))
+    finally:
+        connection.close()
+    return dict(json.loads(line.removeprefix(b"data:")))
 
 
 def test_reassigned_partition_moves_to_the_brokers_that_a_client_names(

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.shape import Shape
 from quorumlab.config import node_config, parse_properties
+from wire.zk.designs import DESIGNS
 
 
 def layout(directory: Path, **wanted: Any) -> ClusterLayout:
@@ -77,6 +79,25 @@ def test_a_moved_directory_is_refused_with_what_mends_it(tmp_path: Path) -> None
     assert parse_properties(node.config.read_text())["log.dirs"] == str(moved / "1" / "data")
 
 
+def test_proxies_of_a_secured_cluster_lead_to_the_listener_that_the_asker_wants(
+    tmp_path: Path,
+) -> None:
+    """Who is told where a listener is, dials the proxy before it."""
+    planned = layout(tmp_path, controllers=1, brokers=2, proxies=True, security="sasl_plaintext")
+    told = parse_properties(planned.properties(planned.node(1), {}))
+    to_2 = {link.source: link for link in planned.links if link.target == 2}
+    assert to_2[CLIENTS].target_port == planned.node(2).port
+    assert to_2[1].target_port == planned.node(2).broker_port
+    own_port = planned.advertised_port(planned.node(1))
+    assert told["advertised.listeners"] == (
+        f"CLIENTS://127.0.0.1:{own_port},BROKERS://127.0.0.1:{planned.node(1).broker_port}"
+    )
+    dialed = f"127.0.0.1:{planned.node(2).broker_port}=127.0.0.1:{to_2[1].port}"
+    assert dialed in told["quorumlab.dial.overrides"].split(",")
+    in_the_clear = {link.source for link in planned.links if not link.tls}
+    assert in_the_clear == {CLIENTS}
+
+
 @pytest.mark.parametrize("combined", [False, True])
 def test_every_node_gets_a_configuration_that_the_node_accepts(
     tmp_path: Path, combined: bool
@@ -87,6 +108,36 @@ def test_every_node_gets_a_configuration_that_the_node_accepts(
         assert config.node_id == node.id
         assert config.roles == set(node.roles)
         assert [voter.node_id for voter in config.voters] == [c.id for c in planned.controllers]
+        assert config.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"combined": True},
+        {"first_voters": 3},
+        {"proxies": True},
+        {"proxies": True, "security": "sasl_ssl"},
+        {"network": "198.18.7"},
+        {"engine": "raftos"},
+        *(
+            {"design": design, "zookeeper_connect": "127.0.0.1:2181", "brokers": 3}
+            for design in DESIGNS
+        ),
+    ],
+    ids=lambda wanted: str(wanted.get("design", "-".join(wanted) or "plain")),
+)
+def test_every_node_is_told_where_all_of_them_serve_http(
+    tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    planned = layout(tmp_path, **wanted)
+    expected = {node.id: (node.host, node.http_port) for node in planned.nodes}
+    assert len(expected) >= 3
+    for node in planned.nodes:
+        config = node_config(parse_properties(planned.properties(node, {})))
+        assert config.http_nodes == expected
+        assert config.http_nodes[node.id] == (config.http_host, config.http_port)
         assert config.warnings == ()
 
 

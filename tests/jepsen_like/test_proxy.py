@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,10 +12,17 @@ import pytest
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger
+from jepsen_like.real.client_handshakes import tls_context
+from jepsen_like.real.client_settings import ClientSettings
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.impairments import Cut, Delay, Refuse, SlowClose
 from jepsen_like.real.layout import Link
 from jepsen_like.real.proxy import ProxyMesh
+from quorumlab.proxied_credentials import given_credentials
+from tests.wire.security.certificates import NOW, authority, certified
+from wire.security.security_protocol import SecurityProtocol
+from wire.security.stores import StoreSettings
+from wire.security.tls import TlsSettings, server_context
 
 HOST = "127.0.0.1"
 ASKER, ASKED = 1, 2
@@ -42,7 +50,8 @@ def read_frame(connection: socket.socket) -> bytes:
 class Echo:
     """A node that remembers what it was asked, in order, and answers with the correlation id."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.asked: list[int] = []
         self.ended = threading.Event()  # a connection of it has
         self._listener = socket.create_server((HOST, 0))
@@ -60,6 +69,8 @@ class Echo:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(connection, server_side=True)
         with connection:
             try:
                 while True:
@@ -79,8 +90,10 @@ class Echo:
 
 
 class Asker:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=5)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=HOST)
 
     def ask(self, *numbers: int, api_key: int = FETCH, content: bytes = b"") -> None:
         for number in numbers:
@@ -352,3 +365,77 @@ def test_node_that_is_not_there_resets_the_connection(
 def test_what_is_no_frame_resets_the_connection(mesh: ProxyMesh, asker: Asker) -> None:
     asker.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
     assert asker.is_reset()
+
+
+# --- TLS -------------------------------------------------------------------------------------
+
+HELLO = b"\x16\x03\x01\x00\x05hello"  # a record: its type, version, length
+
+
+@pytest.fixture
+def tls_mesh(port: int) -> Iterator[tuple[ProxyMesh, socket.socket]]:
+    """The proxy of a link of TLS, and who listens behind it."""
+    with socket.create_server((HOST, 0)) as listener:
+        target_port = listener.getsockname()[1]
+        link = Link(source=ASKER, target=ASKED, port=port, target_port=target_port, tls=True)
+        with ProxyMesh([link]) as running:
+            yield running, listener
+
+
+def test_records_of_tls_wait_and_pass_as_they_are(
+    tls_mesh: tuple[ProxyMesh, socket.socket], port: int
+) -> None:
+    mesh, listener = tls_mesh
+    with socket.create_connection((HOST, port)) as asker, listener.accept()[0] as asked:
+        asker.sendall(HELLO)
+        assert receive(asked, len(HELLO)) == HELLO
+        cut = mesh.impose(Cut(), THERE)
+        asker.sendall(HELLO)
+        asked.settimeout(SOON)
+        with pytest.raises(TimeoutError):
+            asked.recv(1)
+        mesh.lift(cut)
+        asked.settimeout(5)
+        assert receive(asked, len(HELLO)) == HELLO
+        assert cut.is_proven
+
+
+def test_what_is_no_tls_does_not_pass_where_it_should_be(
+    tls_mesh: tuple[ProxyMesh, socket.socket], port: int
+) -> None:
+    _, listener = tls_mesh
+    with socket.create_connection((HOST, port)) as asker, listener.accept()[0]:
+        asker.sendall(pack(">ihhi", 8, FETCH, 0, 1))
+        asker.settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            assert asker.recv(1) == b""
+
+
+def test_tls_ends_at_the_proxies_of_somebody_elses_brokers_and_begins_behind_them(
+    port: int,
+) -> None:
+    """Each end judges a certificate: the asker that of the proxies, the proxy that of the node."""
+    pem = certified("CN=node").pem
+    shown = StoreSettings(name="ssl.keystore", type="PEM", certificates=pem, key=pem)
+    trusted = StoreSettings(
+        name="ssl.truststore", type="PEM", certificates=authority().certificate_pem
+    )
+    given = given_credentials(
+        ClientSettings(protocol=SecurityProtocol.SSL, tls=TlsSettings(trust_store=trusted))
+    )
+    assert given.proxied is not None
+    met = given.proxied.credentials.brokers.tls
+    assert met is not None
+    node = Echo(server_context(TlsSettings(key_store=shown), NOW))
+    link = Link(source=ASKER, target=ASKED, port=port, target_port=0)
+    with ProxyMesh([link], elsewhere={ASKED: (HOST, node.port)}, tls=given.proxied) as mesh:
+        asker = Asker(port, tls_context(met))
+        held = mesh.arm(FrameRule(action=Action.HOLD, api_key=VOTE, is_request=True))
+        asker.ask(1, api_key=VOTE)
+        assert asker.answer(SOON) is None, "the proxy reads what passes"
+        mesh.release(held)
+        assert asker.answer() == 1
+        with pytest.raises(ssl.SSLCertVerificationError):
+            Asker(port, given.proxied.asking)
+        asker.close()
+    node.close()

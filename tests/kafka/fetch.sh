@@ -3,8 +3,9 @@
 # .cache/kafka/<version>/ under the repository root.  Running it again does
 # nothing unless the pom changed.  Needs: mvn, Java 17.
 #
-#   tests/kafka/fetch.sh            both versions
-#   tests/kafka/fetch.sh 4          only the 4.x one (pom-4.xml)
+#   tests/kafka/fetch.sh            all versions
+#   tests/kafka/fetch.sh 4          only the 4.3 one (pom-4.xml)
+#   tests/kafka/fetch.sh 4.4        only the 4.4 one (pom-4.4.xml)
 #   tests/kafka/fetch.sh 3.9        only the 3.9.x one (pom-3.9.xml)
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
@@ -13,7 +14,7 @@ cache=$root/.cache
 mkdir -p "$cache/kafka"
 # The cache ignores itself, so that no jar is ever committed.
 [ -f "$cache/.gitignore" ] || echo '*' > "$cache/.gitignore"
-[ $# -gt 0 ] || set -- 4 3.9
+[ $# -gt 0 ] || set -- 4 4.4 3.9
 for line in "$@"; do
     pom=$here/pom-$line.xml
     [ -f "$pom" ] || { echo "fetch.sh: no $pom" >&2; exit 2; }

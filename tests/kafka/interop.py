@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -17,8 +18,9 @@ from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.kafka_jars import KafkaNode, format_storage, missing_reason, run_tool
 from wire import batch
 
-# Its broker's finalized metadata.version must be the one that we know: 4.0-IV3.
-RELEASE = ("--release-version", "4.0")
+# By line of jars: the release as which our clusters begin, so that its nodes know the features.
+RELEASES = {"4": "4.3", "4.4": "4.4"}
+RELEASE = RELEASES["4"]
 
 TOOLS = {
     "acls": "org.apache.kafka.tools.AclCommand",
@@ -39,6 +41,7 @@ TOOLS = {
     "producer-performance": "org.apache.kafka.tools.ProducerPerformance",
     "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
 }
 
@@ -47,6 +50,12 @@ needs_kafka = [
     pytest.mark.slow,
     pytest.mark.skipif(missing_reason() is not None, reason=missing_reason() or ""),
 ]
+
+
+needs_kafka_4_4 = pytest.mark.skipif(
+    missing_reason("4.4") is not None, reason=missing_reason("4.4") or ""
+)
+LINES = [pytest.param("4", marks=pytest.mark.long), pytest.param("4.4", marks=needs_kafka_4_4)]
 
 
 def tool(name: str, *arguments: str, stdin: str | None = None, timeout: float = 60.0) -> str:
@@ -121,15 +130,18 @@ class KafkaBesideUs:
     A Kafka node runs from the very server.properties that ours would have had, in its directory.
     """
 
-    def __init__(self, cluster: LocalCluster, kafka: Sequence[int]) -> None:
+    def __init__(self, cluster: LocalCluster, kafka: Sequence[int], *, line: str = "4") -> None:
+        if kafka:
+            cluster.layout = replace(cluster.layout, release_version=RELEASES[line])
         self.cluster = cluster
+        self.line = line
         self.kafka: dict[int, KafkaNode] = {}
         for node_id in kafka:
             node = cluster.layout.node(node_id)
             node.path.mkdir(parents=True, exist_ok=True)
             if not node.config.exists():
                 node.config.write_text(cluster.layout.properties(node, cluster.settings))
-            self.kafka[node_id] = KafkaNode(node.config, node.path / "kafka.log")
+            self.kafka[node_id] = KafkaNode(node.config, node.path / "kafka.log", line=line)
 
     @property
     def servers(self) -> str:
@@ -138,13 +150,14 @@ class KafkaBesideUs:
         return ",".join(f"{node.host}:{node.port}" for node in ours)
 
     def format(self, *options: str) -> None:
-        """Kafka's directories, by Kafka's tool."""
+        """Kafka's directories, by Kafka's tool: with its own defaults, but for what is given."""
         configs = [self.cluster.layout.node(node_id).config for node_id in self.kafka]
         with ThreadPoolExecutor(max_workers=2) as pool:
             cluster_id = self.cluster.layout.cluster_id
             list(
                 pool.map(
-                    lambda config: format_storage(config, cluster_id, *RELEASE, *options), configs
+                    lambda config: format_storage(config, cluster_id, *options, line=self.line),
+                    configs,
                 )
             )
 

@@ -2,7 +2,7 @@
 
 The jars are a tool for the extra tests and for the golden files, no part of
 the product.  ``tests/kafka/fetch.sh`` brings the versions pinned in
-``pom-4.xml`` and ``pom-3.9.xml`` into ``.cache/kafka/<version>/`` under the
+``pom-*.xml`` into ``.cache/kafka/<version>/`` under the
 repository root.  A test that wants them begins with::
 
     reason = missing_reason()
@@ -10,7 +10,7 @@ repository root.  A test that wants them begins with::
         print(f"skip: {reason}")
         return
 
-``line`` chooses the version everywhere: ``"4"`` (the default) or ``"3.9"``.
+``line`` chooses the version everywhere: ``"4"`` (the default), ``"4.4"`` or ``"3.9"``.
 """
 
 from __future__ import annotations

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.metadata.metadata_version import NEWEST
 from jepsen_like.real.layout import FAST_SETTINGS
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.interop import TOOLS, needs_kafka, tool, tools
 from tests.kafka.kafka_jars import run_tool
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -22,16 +24,17 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("admin") / "cluster"
-    settings = {**FAST_SETTINGS, "authorizer.class.name": AUTHORIZER}
-    running = LocalCluster.create(
-        directory, controllers=1, brokers=2, combined=False, settings=settings
-    )
-    try:
-        running.start_all()
-        running.wait_ready()
+    settings = {
+        **FAST_SETTINGS,
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+    }
+    with started(
+        LocalCluster.create(
+            directory, controllers=1, brokers=2, settings=settings, release_version="4.0"
+        )
+    ) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 @pytest.fixture
@@ -172,8 +175,13 @@ def test_features_are_raised_and_lowered(broker: tuple[str, str]) -> None:
     assert re.search(r"transaction.version\s.*FinalizedVersionLevel: 1\s", described)
     assert re.search(r"metadata.version\s.*FinalizedVersionLevel: 4.0-IV1\s", described)
     tool("topics", *broker, "--create", "--topic", "older", "--replication-factor", "2")
-    upgraded = tool("features", *broker, "upgrade", "--release-version", "4.0")
-    assert "metadata.version was upgraded to 25.\n" in upgraded
+    for release, level in (("4.0", 25), ("4.3", 30)):
+        upgraded = tool("features", *broker, "upgrade", "--release-version", release)
+        assert f"metadata.version was upgraded to {level}.\n" in upgraded
+    assert "share.version was upgraded to 1.\n" in upgraded, "Kafka's; nobody serves it"
+    newest = tool("features", *broker, "upgrade", "--feature", f"metadata.version={NEWEST}")
+    assert newest == f"metadata.version was upgraded to {NEWEST}.\n"
+    tool("topics", *broker, "--create", "--topic", "newer", "--replication-factor", "2")
     too_low, unknown = (
         refused("features", *broker, "downgrade", "--feature", "metadata.version=7"),
         refused("features", *broker, "upgrade", "--feature", "nope=1"),

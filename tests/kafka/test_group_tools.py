@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from broker.coordination.coordinators import partition_of
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.interop import create_topic, needs_kafka, produce, tool, tools, wait
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -18,13 +20,10 @@ COUNT = 40
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("groups") / "cluster"
-    running = LocalCluster.create(directory, controllers=1, brokers=3, combined=True)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(directory, controllers=1, brokers=3, combined=True)
+    ) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 @pytest.fixture
@@ -131,3 +130,48 @@ def test_kafka_reads_the_records_that_coordinators_write(
     assert re.search(r'"version":"4","data":{"offset":1,"leaderEpoch":0', text)
     assert '"subscription":{"topics":["dumped"]' in text
     assert '"assignedPartitions":[{"topic":"dumped","partitions":[0]}]' in text
+
+
+def test_java_consumer_of_the_consumer_protocol_is_seen_by_kafkas_tools(
+    cluster: LocalCluster, broker: tuple[str, str]
+) -> None:
+    """KIP-848. Its group has been left by then; its offsets and its records are there."""
+    servers = cluster.layout.bootstrap_servers
+    create_topic(servers, "newer", [[1, 2, 3], [2, 3, 1]])
+    lines = [b"line %d" % number for number in range(COUNT)]
+    produce(servers, "newer", lines)
+    read = tool(
+        "consumer", *broker, "--topic", "newer", "--group", "moderns", "--from-beginning",
+        "--command-property", "group.protocol=consumer", "--max-messages", str(COUNT),
+    )  # fmt: skip
+    assert sorted(read.encode().splitlines()) == sorted(lines)
+    member = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "moderns",
+            "group.protocol": "consumer",
+            "log_level": 0,
+        }
+    )
+    member.subscribe(["newer"])
+    wait(lambda: member.poll(0.2) is None and len(member.assignment()) == 2, "assigning")
+    groups = ("consumer-groups", *broker, "--describe", "--group", "moderns")
+    listed, offsets, members, state = tools(
+        ("consumer-groups", *broker, "--list", "--type", "consumer"),
+        groups,
+        (*groups, "--members", "--verbose"),
+        (*groups, "--state", "--verbose"),
+    )
+    member.close()
+    assert "moderns" in listed.split()
+    assert {row["LAG"] for row in described(offsets)} == {"0"}
+    (only,) = described(members)
+    assert (only["#PARTITIONS"], only["CURRENT-EPOCH"]) == ("2", only["TARGET-EPOCH"])
+    (shown,) = described(state)
+    assert (shown["STATE"], shown["ASSIGNMENT-STRATEGY"]) == ("Stable", "uniform")
+    rows = cluster.page(cluster.layout.brokers[0], f"/v1/topics/{OFFSETS_TOPIC}")["partitions"]
+    directory = f"{OFFSETS_TOPIC}-{partition_of('moderns', len(rows))}"
+    (log, *_) = sorted(cluster.layout.directory.rglob(f"{directory}/*.log"))
+    dumped = tool("dump-log", "--offsets-decoder", "--files", str(log))
+    kinds = set(re.findall(r'key: \{"type":"(\d+)"', dumped))
+    assert kinds >= {"1", "3", "5", "6", "7", "8"}, dumped

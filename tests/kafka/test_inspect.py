@@ -32,9 +32,10 @@ from quorumlab.inspection.entries import entries
 from quorumlab.inspection.states import Moment, replay
 from quorumlab.inspection.target import Target, find_target
 from quorumlab.inspection.tree import tree_of
-from tests.kafka.interop import TOOLS, needs_kafka, wait
+from tests.kafka.interop import RELEASE, TOOLS, needs_kafka, wait
 from tests.kafka.kafka_jars import KafkaNode, format_storage, run_tool, write_properties
 from tests.quorumlab.inspection.kafkas import assert_shell_agrees, dumped_records, told_by_us
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -149,6 +150,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
         controllers=1,
         brokers=1,
         combined=True,
+        release_version=RELEASE,
         settings={
             "metadata.log.max.record.bytes.between.snapshots": "3000",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -156,16 +158,12 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
     )
     log = cluster.layout.node(1).data / "__cluster_metadata-0"
-    try:
-        cluster.start_all()
-        cluster.wait_ready()
+    with started(cluster):
         fill(cluster.layout.bootstrap_servers)
         before = len(list(log.glob("*.checkpoint")))
         create_topics(cluster.layout.bootstrap_servers, *(f"late-{n}" for n in range(30)))
         wait(lambda: len(list(log.glob("*.checkpoint"))) > before, "a snapshot of all that")
         cluster.stop(1)
-    finally:
-        cluster.stop_all()
     return log
 
 
@@ -228,3 +226,23 @@ def shown_by_the_shell(path: Path) -> str:
         if "offset -1, epoch -1" not in done.stdout:
             return done.stdout
     raise AssertionError(f"the shell loads nothing of {path}")
+
+
+@pytest.mark.parametrize("listener", ["broker", "controller"])
+def test_top_shows_a_living_kafka(
+    kafka: Node,
+    listener: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LINES", "300")  # other tests have made topics there
+    assert main(["top", "--once", "--bootstrap-server", kafka[listener]]) == 0
+    screen = capsys.readouterr().out
+    assert f"{CLUSTER_ID} at {kafka[listener]}\n" in screen
+    assert re.search(r"\ncontroller 1, epoch \d+ ", screen)
+    assert re.search(r"\n1 +leader +\d+ +0 +0\n", screen)
+    assert re.search(r"\n1 +running +\d+ +0 +", screen)
+    assert re.search(r"\norders-1 +1 +1 +1\n", screen)
+    entry, none = r"> \d+ \d\d:\d\d:\d\d [A-Z_]+ ", r"nothing but no-ops since"
+    assert re.search(f"\n({entry}|{none})", screen)  # other tests have made snapshots there
+    assert "missing" not in screen

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from tests.kafka.interop import needs_kafka, tool, tools
+from tests.kafka.interop import RELEASE, needs_kafka, tool, tools
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -14,13 +15,12 @@ pytestmark = needs_kafka
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("interop") / "cluster"
-    running = LocalCluster.create(directory, controllers=1, brokers=3, combined=True)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(
+            directory, controllers=1, brokers=3, combined=True, release_version=RELEASE
+        )
+    ) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_versions_features_and_the_cluster(
     # Kafka's client would use its own newest version of each of these.
     for api in ("Produce(0): 0 to 13 [usable: 13]", "Fetch(1): 4 to 18 [usable: 18]"):
         assert versions.count(api) == 3, "each broker offers it"
-    assert re.search(r"metadata.version\s.*FinalizedVersionLevel: 4.0-IV3", features)
+    assert re.search(r"metadata.version\s.*FinalizedVersionLevel: 4.3-IV0", features)
     assert controllers_id == f"Cluster ID: {cluster.layout.cluster_id}\n"
 
 

@@ -13,6 +13,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.inspection.entries import Entry
 from quorumlab.inspection.stream import whole_entries
 from tests.kafka.interop import (
+    RELEASE,
     TOOLS,
     KafkaBesideUs,
     create_topic,
@@ -23,6 +24,7 @@ from tests.kafka.interop import (
     tools,
 )
 from tests.kafka.kafka_jars import run_tool
+from tests.started import started
 from wire.control_records import LeaderChange
 from wire.message import Message, values_of
 from wire.primitives import uuid_text
@@ -38,11 +40,11 @@ METADATA = f"__cluster_metadata-0/{FIRST}"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node, stopped, whose directory stands as `stopped` and, later on, as `killed` too."""
     directory = tmp_path_factory.mktemp("directories")
-    running = LocalCluster.create(directory, controllers=1, brokers=1, combined=True)
+    running = LocalCluster.create(
+        directory, controllers=1, brokers=1, combined=True, release_version=RELEASE
+    )
     node = running.layout.node(1)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(running):
         create_topic(running.layout.bootstrap_servers, "data", [[1]])
         produce(running.layout.bootstrap_servers, "data", VALUES)
         running.stop(1)
@@ -52,8 +54,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         running.kill(1)
         shutil.copytree(node.data, directory / "killed")
         yield running
-    finally:
-        running.stop_all()
 
 
 @pytest.fixture(scope="module")
@@ -167,13 +167,13 @@ def test_the_metadata_shell_builds_the_same_image(stopped: Path) -> None:
     bootstrap = image_in_the_shell(checkpoint)
     dump = tool("dump-log", "--cluster-metadata-decoder", "--files", str(checkpoint))
     for image in (tree, bootstrap):
-        assert "Optional[4.0-IV3]" in image
+        assert "Optional[4.3-IV0]" in image
     assert re.search(r"name:\s+data\n", tree)
     assert "PartitionRegistration(replicas=[1], " in tree
     assert "BrokerRegistration(id=1, " in tree
     assert "ControllerRegistration(id=1, " in tree
     assert "KRaft bootstrap snapshot" in dump
-    assert '"name":"metadata.version","featureLevel":25' in dump
+    assert '"name":"metadata.version","featureLevel":30' in dump
 
 
 def test_kafka_runs_on_our_directory_and_we_on_what_it_leaves(

@@ -12,9 +12,9 @@ from confluent_kafka import KafkaException
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.inspection.stream import whole_entries
 from quorumlab.workload import SteadyProducer, read_back
-from tests.kafka.interop import KafkaBesideUs, create_topic, log_bytes, needs_kafka, wait
+from tests.kafka.interop import LINES, KafkaBesideUs, create_topic, log_bytes, needs_kafka, wait
 from tests.kafka.kafka_jars import KafkaNode, format_storage
-from wire.metadata_records import TopicRecord
+from wire.metadata_records import FeatureLevelRecord, TopicRecord
 
 pytestmark = needs_kafka
 
@@ -36,11 +36,12 @@ def finish(producer: SteadyProducer, servers: str) -> None:
     assert broken == []
 
 
-def test_a_kafka_broker_beside_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", LINES)
+def test_a_kafka_broker_beside_ours(tmp_path: Path, line: str) -> None:
     cluster = LocalCluster.create(
         tmp_path / "cluster", controllers=1, brokers=3, combined=True, settings=SETTINGS
     )
-    mixed = KafkaBesideUs(cluster, [3])
+    mixed = KafkaBesideUs(cluster, [3], line=line)
     mixed.format()
     with mixed.running(1, 2, 3):
         create_topic(mixed.servers, TOPIC, [[3, 1], [1, 3], [2, 3]])
@@ -72,10 +73,12 @@ def test_a_kafka_broker_beside_ours(tmp_path: Path) -> None:
     assert log_bytes(cluster.layout.node(1).data / "__cluster_metadata-0").startswith(metadata)
 
 
-def test_our_nodes_beside_kafkas_controllers(tmp_path: Path) -> None:
-    """Voters 101 and 102 are Kafka's; voter 103 and both brokers are ours."""
+@pytest.mark.parametrize("line", LINES)
+def test_our_nodes_beside_kafkas_controllers(tmp_path: Path, line: str) -> None:
+    """Voters 101 and 102 are Kafka's; voter 103 and both brokers are ours. Kafka's formatted their
+    directories with its own defaults, so that it finalizes features that we do not serve."""
     cluster = LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=2, settings=SETTINGS)
-    mixed = KafkaBesideUs(cluster, [101, 102])
+    mixed = KafkaBesideUs(cluster, [101, 102], line=line)
     mixed.format()
     with mixed.running(101, 102, 1, 2):
         create_topic(mixed.servers, TOPIC, [[1, 2], [2, 1]])
@@ -93,6 +96,18 @@ def test_our_nodes_beside_kafkas_controllers(tmp_path: Path) -> None:
         for kafka in mixed.kafka.values():
             kafka.stop()
     assert_one_metadata_log(cluster)
+    levels = finalized(cluster, 103)
+    newest = {"4": (30, 1), "4.4": (33, 2)}[line]
+    assert (levels["metadata.version"], levels["share.version"]) == newest
+
+
+def finalized(cluster: LocalCluster, node_id: int) -> dict[str, int]:
+    """What the node's metadata log says of features."""
+    return {
+        entry.content.name: entry.content.feature_level
+        for entry in whole_entries(cluster.layout.node(node_id).data)
+        if isinstance(entry.content, FeatureLevelRecord)
+    }
 
 
 def test_our_controller_is_elected_by_a_voter_that_knows_no_pre_votes(tmp_path: Path) -> None:

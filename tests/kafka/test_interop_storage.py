@@ -14,6 +14,7 @@ from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
 from quorum.log.files.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS
 from tests.kafka.interop import (
+    RELEASE,
     KafkaBesideUs,
     create_topic,
     image_in_the_shell,
@@ -23,6 +24,7 @@ from tests.kafka.interop import (
     wait,
 )
 from tests.kafka.kafka_jars import run_tool
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -41,18 +43,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """One node with two data directories, whose metadata log is compacted all the time."""
     directory = tmp_path_factory.mktemp("storage")
     running = LocalCluster.create(
-        directory, controllers=1, brokers=1, combined=True, settings=SETTINGS
+        directory,
+        controllers=1,
+        brokers=1,
+        combined=True,
+        settings=SETTINGS,
+        release_version=RELEASE,
     )
     node = running.layout.node(1)
     node.path.mkdir()
     settings = {**running.settings, "log.dirs": ",".join(map(str, dirs(node)))}
     node.config.write_text(running.layout.properties(node, settings))
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(running):
         yield running
-    finally:
-        running.stop_all()
 
 
 def dirs(node: NodeLayout) -> tuple[Path, Path]:

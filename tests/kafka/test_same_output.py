@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
-from tests.kafka.interop import TOOLS, KafkaBesideUs, needs_kafka, produce
+from tests.kafka.interop import RELEASE, TOOLS, KafkaBesideUs, needs_kafka, produce
 from tests.kafka.kafka_jars import run_tool
 
 pytestmark = needs_kafka
@@ -67,7 +67,9 @@ class Pair:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("same")
     clusters = [
-        LocalCluster.create(directory / name, controllers=1, brokers=1, combined=True)
+        LocalCluster.create(
+            directory / name, controllers=1, brokers=1, combined=True, release_version=RELEASE
+        )
         for name in ("ours", "kafka")
     ]
     ours, kafka = KafkaBesideUs(clusters[0], []), KafkaBesideUs(clusters[1], [1])

@@ -13,6 +13,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
 from tests.kafka.interop import TOOLS, needs_kafka, tool, wait
 from tests.kafka.kafka_jars import run_tool
+from tests.started import started
 
 pytestmark = needs_kafka
 
@@ -62,10 +63,7 @@ def test_kafkas_tool_adds_and_removes_voters(cluster: LocalCluster) -> None:
 
 
 def test_kafkas_tool_moves_static_voters_to_the_log(tmp_path: Path) -> None:
-    cluster = LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=1)
-    try:
-        cluster.start_all()
-        cluster.wait_ready()
+    with started(LocalCluster.create(tmp_path / "cluster", controllers=3, brokers=1)) as cluster:
         where = ("--bootstrap-server", cluster.layout.bootstrap_servers)
         upgrade = ("features", *where, "upgrade", "--feature", "kraft.version=1")
         wait(lambda: succeeds(*upgrade), "every voter's word that it can")
@@ -76,8 +74,6 @@ def test_kafkas_tool_moves_static_voters_to_the_log(tmp_path: Path) -> None:
         cluster.start_all()
         cluster.wait_ready()
         assert voters(cluster) == [101, 103], "the log wins over the configuration"
-    finally:
-        cluster.stop_all()
 
 
 def succeeds(name: str, *arguments: str) -> bool:

@@ -57,9 +57,10 @@ def _work(work: Callable[[], Any], writing: int) -> None:
 
 def _received(reading: int, seconds_max: float) -> Any:
     text = b""
+    waiting = select.poll()  # select() refuses descriptors beyond 1,024
+    waiting.register(reading, select.POLLIN)
     while True:
-        ready, _, _ = select.select([reading], [], [], seconds_max)
-        if not ready:
+        if not waiting.poll(seconds_max * 1000):
             raise Lost("waits for ever")
         part = os.read(reading, 1 << 20)
         if not part:

@@ -1,4 +1,4 @@
-"""Eight groups of modules that decide, the trials of each, and the draw of mutants from them."""
+"""Nine groups of modules that decide, the trials of each, and the draw of mutants from them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def _of_file(file: str) -> list[Mutant]:
 
 
 def drawn(group: Group, seed: int, count: int) -> list[Mutant]:
-    """Of those who stay in the code as they are, the same ones are drawn whatever else changes."""
+    """A mutant that is drawn stays so whatever code changes elsewhere: each has its own lot."""
 
     def lot(mutant: Mutant) -> bytes:
         return hashlib.sha256(f"{seed}/{mutant.name}".encode()).digest()
@@ -109,6 +109,21 @@ GROUPS = {
             name="groups",
             title="Group and offset rules",
             sources=["broker/groups", "broker/requests/list_offsets.py"],
+            tests=["tests/broker"],
+            seeds="cluster",
+            histories="simulated",
+        ),
+        Group(
+            name="transactions",
+            title="Transactions",
+            sources=[
+                "broker/transactions",
+                "broker/groups/pending.py",
+                "broker/groups/transactional_offsets.py",
+                "broker/partition/producer_states.py",
+                "broker/partition/recalling.py",
+                "broker/partition/transactional.py",
+            ],
             tests=["tests/broker"],
             seeds="cluster",
             histories="simulated",

@@ -15,11 +15,10 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Protocol, Self, cast
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk as SimulatedDisk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.deadline_timer import Clock
 from jepsen_like.sim.time.pace import Pace
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
@@ -257,11 +256,9 @@ class Simulated(Observer):
         self.ended: dict[int, str] = {}
         self._cores = cores or {}
         self._world = VirtualTime(1)
-        self._counts = Counts()
         self._network = Network(
             world=self._world,
             random=self._world.fork("network"),
-            counts=self._counts,
             faults=LinkFaults(),
             deliver=self._deliver,
         )
@@ -273,7 +270,6 @@ class Simulated(Observer):
         disk = SimulatedDisk(
             world=self._world,
             random=self._world.fork(f"disk/{node}"),
-            counts=self._counts,
             faults=DiskFaults(),
             tree_of=lambda _name, _topic_id: LogTree(),
         )
@@ -284,7 +280,6 @@ class Simulated(Observer):
             disk=disk,
             clock=Clock(),
             speech=None,
-            counts=self._counts,
             watch=self,
             start_core=self._start,
         )

@@ -109,15 +109,17 @@ def read_records(given: Delivery, content: bytes, now_ms: int = 0) -> None:
     given.receive(done, now_ms)
 
 
-def read_piece(given: Delivery, content: bytes = CONTENT, length: int = 1 << 20) -> None:
-    effect = polled(given)
+def read_piece(
+    given: Delivery, content: bytes = CONTENT, length: int = 1 << 20, now_ms: int = 0
+) -> None:
+    effect = polled(given, now_ms)
     assert isinstance(effect, ReadSnapshot)
     assert effect.bytes_max == LOAD_BYTES_MAX
     piece = content[effect.position : effect.position + length]
     read = SnapshotRead(
         token=effect.token, log=METADATA_LOG, size_bytes=len(content), records=piece
     )
-    given.receive(read, 0)
+    given.receive(read, now_ms)
 
 
 def gone(effect: Effect) -> SnapshotRead:

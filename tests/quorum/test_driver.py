@@ -42,13 +42,15 @@ from quorum.log.files.sync_pace import SyncPace
 from quorum.node.driver import Driver, describe_trace
 from quorum.node.listening import CannotListen, Listener
 from tests.quorum.log_files import FailingSystem, batch
+from wire.admission import Admission
 from wire.api_table import ListenerKind, api_versions_response
+from wire.message import replace
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.registration import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wire.primitives import METADATA_TOPIC_ID
+from wire.serving import ServerLimits
 from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
-from wire.tcp_connection import ServerLimits
 from wire.tcp_server import Server
 
 HEARTBEAT = BrokerHeartbeatRequest(
@@ -351,7 +353,9 @@ def test_inline_sync_that_fails_is_told_after_what_left_and_nothing_is_stored(
     run(work())
 
 
-def test_read_is_answered_within_the_turn(tmp_path: Path) -> None:
+def test_read_is_answered_within_the_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.node.driver.LONG_SECONDS", 60.0)  # whatever the machine has to do
+
     async def work() -> None:
         core = ToyCore()
 
@@ -860,5 +864,73 @@ def test_core_that_goes_on_after_a_failure_waits_for_nothing_withheld(tmp_path: 
         answer, stop = await heartbeat_and_end(driver, core)
         assert answer is SendFailure.DISCONNECTED
         assert stop.reason == "told"
+
+    run(work())
+
+
+# --- quotas ---------------------------------------------------------------------------------
+
+
+class Meter:
+    """A throttle that has DescribeCluster wait, as long as it has limits."""
+
+    def __init__(self) -> None:
+        self.has_limits = False
+        self.admitted: list[str] = []
+        self.told: list[tuple[object, str]] = []
+
+    def connected(self, listener: str, host: str, now_ms: int) -> Admission:
+        self.admitted.append(f"{listener} {host}")
+        return Admission()
+
+    def received(self, request: Request) -> tuple[Request, object | None]:
+        assert self.has_limits, "there is nothing to be measured for"
+        if not isinstance(request.body, DescribeClusterRequest):
+            return request, None
+        return request, request.client_id
+
+    def leaving(
+        self, use: object, body: object, *, seconds: float, now_ms: int
+    ) -> tuple[object, int]:
+        assert isinstance(body, DescribeClusterResponse)
+        assert seconds > 0, "a turn takes time"
+        self.told.append((use, "leaving"))
+        return replace(body, throttle_time_ms=60_000), 60_000
+
+    def written(self, use: object, *, seconds: float, now_ms: int) -> None:
+        assert seconds > 0
+        self.told.append((use, "written"))
+
+
+def test_clients_wait_as_the_throttle_says_if_it_has_limits(tmp_path: Path) -> None:
+    async def work() -> None:
+        driver, core, meter = make_driver(tmp_path), ToyCore(), Meter()
+        driver.throttle_with(meter)
+        pool = ConnectionPool(client_id="test", limits=PATIENT)
+        async with pool, driver, asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(driver.run(core))
+            answers: asyncio.Queue[Any] = asyncio.Queue()
+
+            def ask(body: object) -> None:
+                port = driver.ports["L"]
+                pool.send("127.0.0.1", port, "c", body, timeout_ms=9000, done=answers.put_nowait)
+
+            ask(DESCRIBE)
+            assert (await answers.get()).throttle_time_ms == 0
+            assert (meter.told, meter.admitted) == ([], ["L 127.0.0.1"])
+            meter.has_limits = True
+            ask(HEARTBEAT)
+            assert isinstance(await answers.get(), BrokerHeartbeatResponse)
+            assert meter.told == []
+            ask(DESCRIBE)
+            assert (await answers.get()).throttle_time_ms == 60_000
+            assert meter.told == [("test", "leaving"), ("test", "written")]
+            received = len(core.events)
+            ask(HEARTBEAT)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert len(core.events) == received, "the connection is muted"
+            driver.stop("enough")
+            await running
 
     run(work())

@@ -50,15 +50,18 @@ def stop_when(core: ToyCore, kind: type[Event]) -> None:
 
 
 def test_request_is_answered_with_its_token_after_the_event_before_it(tmp_path: Path) -> None:
+    noted: list[tuple[Operation, Result]] = []
+
     async def work() -> None:
         async with make_driver(tmp_path) as driver:
             client = ToyClient(driver)
-            ask_by(driver, client)
+            ask_by(driver, client, lambda *told: noted.append(told))
             core = ToyCore()
             core.effects.append(REQUEST)
             stop_when(core, ZkResult)
             driver.hear(ZkEvent(event=CONNECTED))
             await driver.run(core)
+        assert noted == [(REQUEST.operation, Created(path="/n"))]
         assert client.asked == [(REQUEST.operation, 7)]
         assert core.events == [
             ZkEvent(event=CONNECTED),

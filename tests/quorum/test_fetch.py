@@ -69,6 +69,7 @@ def test_where_a_follower_truncates(
         (6, True, ErrorCode.UNKNOWN_LEADER_EPOCH),
         (5, True, ErrorCode.NONE),
         (-1, True, ErrorCode.NONE),
+        (-2, True, ErrorCode.NONE),
         (5, False, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (4, False, ErrorCode.FENCED_LEADER_EPOCH),
     ],

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from quorum.core.application import State
+from quorum.core.early_requests import HOLD_MAX_MS
 from quorum.core.effects import (
     Append,
     Effect,
     Event,
+    HangUp,
     ReadDone,
     Reply,
     Request,
@@ -35,7 +37,9 @@ from tests.quorum.replicas import Replicas, config, endpoint
 from tests.quorum.turns import give
 from wire.batch import data_batch, headers
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.fetching import FetchRequest, FetchResponse
+from wire.security.principals import ANONYMOUS, Forwarder
 
 
 @dataclass
@@ -265,9 +269,77 @@ def test_listener_decides_who_serves_what_both_could(
     listener: str, forwarded: bool, expected: str
 ) -> None:
     applications, member, _ = journal_and_member(controller=(str,), broker=(str,))
-    request = Request(token=1, body="create topics", listener=listener, forwarded=forwarded)
+    forwarder = Forwarder(ANONYMOUS, "10.0.0.1") if forwarded else None
+    request = Request(token=1, body="create topics", listener=listener, forwarder=forwarder)
     give(member, request, 0)
     assert [owner for owner, journal in applications.items() if journal.told] == [expected]
+
+
+class StrictDoor:
+    """Refuses 'no', makes 'less' of 'more', and keeps 'early' waiting until it is open."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.is_amending = False
+
+    def admit(self, request: Request, *, is_control: bool) -> Request | Reply | None:
+        match request.body:
+            case "no":
+                return Reply(token=request.token, body="refused")
+            case "more":
+                self.is_amending = True
+                return replace(request, body=f"less {is_control=}")
+            case "early" if not self.is_open:
+                return None
+        return request
+
+    @property
+    def can_judge(self) -> bool:
+        return self.is_open
+
+    def amend(self, leaving: Reply | HangUp) -> Reply | HangUp:
+        self.is_amending = False
+        assert isinstance(leaving, Reply)
+        return Reply(token=leaving.token, body=f"amended {leaving.body}")
+
+
+def test_requests_and_answers_pass_the_door_but_those_from_inside() -> None:
+    cluster = Replicas([1])
+    journal, door = Journal(cluster.nodes[1], (str,)), StrictDoor()
+    member = Member(cluster.nodes[1], {"controller": journal}, door=door)
+
+    def ask(body: str, listener: str = "CONTROLLER") -> list[object]:
+        """Returns what is answered; the application answers whatever it is asked."""
+        journal.told.clear()
+        give(member, Request(token=1, body=body, listener=listener), 0)
+        given = [each.body for _, each in journal.told if isinstance(each, Request)]
+        journal.effects += [Reply(token=1, body=each) for each in given]
+        member.settle(0)
+        return [each.body for each in member.take_effects() if isinstance(each, Reply)]
+
+    assert ask("no") == ["refused"]
+    assert ask("no", listener="") == ["no"]
+    assert ask("more") == ["amended less is_control=True"]
+    assert ask("more", listener="PLAINTEXT") == ["amended less is_control=False"]
+    assert ask("early") == []
+    door.is_open = True
+    journal.told.clear()
+    member.settle(0)
+    assert [each.body for _, each in journal.told if isinstance(each, Request)] == ["early"]
+
+
+def test_who_is_not_judged_in_time_loses_the_connection() -> None:
+    cluster = Replicas([1])
+    journal = Journal(cluster.nodes[1], (str,))
+    member = Member(cluster.nodes[1], {"controller": journal}, door=StrictDoor())
+    give(member, Request(token=7, body="early", listener="CONTROLLER"), 0)
+    due_ms = member.deadline_ms()
+    assert due_ms is not None
+    assert due_ms <= HOLD_MAX_MS
+    member.take_effects()
+    member.settle(HOLD_MAX_MS)
+    assert HangUp(token=7) in member.take_effects()
+    assert not journal.told
 
 
 def test_fetch_of_another_topic_on_a_controller_is_refused_by_the_engine() -> None:

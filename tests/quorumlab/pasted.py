@@ -4,8 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-from quorumlab.cli import _parser
-from quorumlab.verbs.inspect import with_default_verb
+from quorumlab.arguments import parse
+from quorumlab.cli import root
 
 __all__ = ["pasted"]
 
@@ -14,8 +14,7 @@ def pasted(text: str) -> list[list[str]]:
     """The words of each command between backquotes; fails for one that cannot be parsed."""
     commands = [shlex.split(each) for each in re.findall("`(quorumlab [^`]+)`", text)]
     for _, *words in commands:
-        given = with_default_verb(words) if words[0] == "inspect" else words
-        _parser().parse_args(given)
+        parse(root(), words)
         if "--dir" in words:
             assert Path(words[words.index("--dir") + 1]).is_absolute(), words
     return commands

@@ -1,13 +1,16 @@
 """How the table of a verb's options becomes the options of a parser."""
 
-import argparse
 from pathlib import Path
 
+import click
 import pytest
 
-from quorumlab.arguments import declare
+from quorumlab.arguments import declare, parse, refusal
 
 TABLE = """
+    About
+    it.
+
     word WORD [?]  what
     --count N [3]  how many (default: \
       3)
@@ -22,12 +25,21 @@ TABLE = """
 
 
 def parsed(*words: str) -> dict[str, object]:
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    declare(parser, lambda _: 0, TABLE, "About it.", even=lambda text: int(text) * 2)
-    assert parser.description == "About it."
-    given = vars(parser.parse_args(words))
-    assert given.pop("run")(argparse.Namespace()) == 0
+    verb = declare(run, TABLE, even=lambda text: int(text) * 2)
+    assert verb.help == "About it."
+    given = vars(parse(verb, words))
+    assert given.pop("run") is run
     return given
+
+
+def run(_args: object) -> int:
+    return 0
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(click.UsageError) as caught:
+        parsed(*words)
+    return refusal(caught.value)
 
 
 def test_defaults_have_the_type_of_what_is_given() -> None:
@@ -79,17 +91,39 @@ def test_each_kind_of_option_is_read() -> None:
     }
 
 
-@pytest.mark.parametrize("line", ["--count x", "--form xml", "--pace 0"])
-def test_what_has_another_type_or_is_no_choice_is_refused(line: str) -> None:
-    with pytest.raises(argparse.ArgumentError):
-        parsed(*line.split())
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--count x", "--count: 'x' is no whole number"),
+        ("--form xml", "--form: no 'xml': there are table, json"),
+        ("--form tabel", "--form: no 'tabel': did you mean 'table'? there are table, json"),
+        ("--pace 0", "--pace: '0' is no number above 0"),
+        ("--this x --that", "give --this or --that, not both"),
+        ("--count", "Option '--count' requires an argument"),
+        ("--out --that", "--out: a value is missing before --that"),
+        ("--that=1", "Option '--that' does not take a value"),
+        ("--cuont 3", "unknown --cuont: did you mean '--count'?"),
+        ("-x", "unknown -x"),
+        ("a b", "unknown b"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused(line: str, told: str) -> None:
+    assert refused(*line.split()).startswith(told)
 
 
-def test_options_that_exclude_each_other_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises((argparse.ArgumentError, SystemExit)):
-        parsed("--this", "x", "--that")
+def test_one_of_several_options_may_be_needed() -> None:
+    verb = declare(run, "--quiet  says nothing\n|! --edn FILE\n|! --jsonl FILE")
+    with pytest.raises(click.UsageError, match="give one of --edn, --jsonl"):
+        parse(verb, [])
+    assert parse(verb, ["--edn", "x"]).edn == Path("x")
+
+
+def test_options_may_stand_between_words_of_which_some_are_missing() -> None:
+    verb = declare(run, "things THING [+]\ntarget TARGET\npath PATH [?]\n--deep")
+    args = parse(verb, ["a", "--deep", "b", "c", "d"])
+    assert (args.things, args.target, args.path, args.deep) == (["a", "b"], "c", "d", True)
 
 
 def test_a_type_that_is_misspelt_is_found_at_once() -> None:
     with pytest.raises(AssertionError):
-        declare(argparse.ArgumentParser(), lambda _: 0, "--pace SECONDS [postive 60]")
+        declare(run, "--pace SECONDS [postive 60]")

@@ -25,7 +25,7 @@ def made(directory: Path, design: str) -> list[str]:
             "exit_code": 0,
             "safety": {"seconds": 1, "ok": 1, "fail": 0, "info": 0, "ok_a_second": 1},
             "warm_up": {"ok_a_second": 1},
-            "faults": [],
+            "faults": [{"kind": "kill", "bit": planned.number == 1}],
             "faults_planned": 0,
             "controller_elections": 0,
             "leader_elections": 0,
@@ -46,7 +46,9 @@ def test_runs_of_one_design_are_not_told_as_those_of_another(
     assert main([*command, "zk-v3"]) == 1
     assert "is a run of the design zk-v1, not zk-v3" in capsys.readouterr().err
     assert not (tmp_path / "out" / "report.md").exists()
-    assert main([*command, "zk-v1"]) == 0
+    picture = tmp_path / "campaign.svg"
+    assert main([*command, "zk-v1", "--export", str(picture)]) == 0
+    assert "2 valid: 2 operations in 2 runs, under 1 proven faults." in picture.read_text()
     assert "## Design zk-v1" in (tmp_path / "out" / "report.md").read_text()
 
 

@@ -9,6 +9,7 @@ from jepsen_like.histories.history import Kind, encode_header, encode_op
 from quorumlab.cli import main
 from quorumlab.verbs.check_spark import PlanReport
 from tests.jepsen_like.play import Play
+from tests.jepsen_like.report.drawn import texts_of
 from tests.jepsen_like.report.recorded import data_in
 
 KEY = "chaos-0"
@@ -23,6 +24,23 @@ def run_directory(tmp_path: Path, *, loses: bool = False, void: tuple[str, ...] 
     (tmp_path / "history.msgpack").write_bytes(content)
     (tmp_path / "verdict.json").write_text(json.dumps({"void": list(void)}))
     return tmp_path
+
+
+def test_a_picture_is_written_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory, out = run_directory(tmp_path), tmp_path / "run.svg"
+    (directory / "run.json").write_text(
+        json.dumps({"command": "quorumlab chaos run", "planted": "takes_repetitions"})
+    )
+    for _ in range(2):
+        assert main(["check", str(directory), "--export", str(out)]) == 0
+        assert f"picture      {out}" in capsys.readouterr().out
+    text = " ".join(texts_of(out.read_text()))
+    assert "2 sends acknowledged, none lost, without a fault." in text
+    assert "Planted: takes_repetitions, which breaks the rule" in text
+    assert "quorumlab chaos run" in text
+    assert not (directory / "report.html").exists()
 
 
 def test_valid_run_is_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from jepsen_like.real.processes import started_at
-from quorumlab.interrupts import child
+from quorumlab.children import child
 
 SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 PARENT = """
 import sys
-from quorumlab.interrupts import child
+from quorumlab.children import child
 try:
     with child([sys.executable, "-c", sys.argv[1]]):
         pass

@@ -17,7 +17,7 @@ from quorumlab.config import (
     node_config,
     parse_properties,
 )
-from quorumlab.settings import controller_config, storage_settings
+from quorumlab.settings import controller_config, group_config, storage_settings
 
 CONTROLLER = {
     "process.roles": "controller",
@@ -31,6 +31,7 @@ BROKER = CONTROLLER | {
     "process.roles": "broker",
     "node.id": "1",
     "listeners": "PLAINTEXT://:9092,INTERNAL://host:9099",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
 }
 
 # Kafka's config/server.properties of 4.x, without its comments.
@@ -67,7 +68,8 @@ def test_a_stock_file_works_and_names_what_it_ignores_once() -> None:
     assert config.bootstrap_servers == (Endpoint(-2, "localhost", 9093),)
     assert config.advertised[0] == Listener("PLAINTEXT", "localhost", 9092)
     (warning,) = config.warnings
-    assert "transaction.state.log.min.isr" in warning
+    assert "share.coordinator.state.topic.replication.factor" in warning
+    assert "transaction.state.log" not in warning
     assert "num.io.threads" not in warning
 
 
@@ -129,6 +131,10 @@ def test_a_broker_prefers_plaintext_between_brokers() -> None:
         (BROKER | {"advertised.listeners": "SSL://a:1"}, "SSL is not one of listeners"),
         (BROKER | {"inter.broker.listener.name": "SSL"}, "SSL is not one of listeners"),
         (BROKER | {"auto.create.topics.enable": "yes"}, "expected true or false"),
+        (BROKER | {"quorumlab.http.nodes": "a:1"}, "quorumlab.http.nodes: 'a:1' is not id@host"),
+        (BROKER | {"quorumlab.http.nodes": "²@a:1"}, "quorumlab.http.nodes: '²@a:1' is not id@"),
+        (BROKER | {"quorumlab.http.nodes": "1@a"}, "quorumlab.http.nodes: 'a' is not host:port"),
+        (BROKER | {"quorumlab.http.nodes": "1@a:1, 1@b:2"}, "quorumlab.http.nodes: a node id"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(given: dict[str, str], words: str) -> None:
@@ -149,7 +155,8 @@ def test_the_environment_names_keys_as_kafkas_images_do() -> None:
 
 def test_every_key_of_kafkas_that_a_node_reads_is_described() -> None:
     golden = Path(__file__).parent.parent / "golden" / "configs.json"
-    kafkas = {item["name"] for item in json.loads(golden.read_text())["resources"]["broker"]}
+    described = json.loads(golden.read_text())["resources"]["broker"]
+    kafkas = {item["name"] for item in described if item["type"]}  # 0: Kafka does not know it
     assert (PROPERTIES.keys() & kafkas) - BROKER_KEYS.keys() == set()
 
 
@@ -186,6 +193,14 @@ def test_addresses_to_dial_instead_must_come_in_pairs(text: str) -> None:
         node_config(BROKER | {"quorumlab.dial.overrides": text})
 
 
+def test_where_all_nodes_serve_http_is_read() -> None:
+    given = BROKER | {"quorumlab.http.nodes": "2@127.0.0.1:8002, 101@[::1]:8001"}
+    config = node_config(given)
+    assert config.http_nodes == {2: ("127.0.0.1", 8002), 101: ("::1", 8001)}
+    assert config.warnings == ()
+    assert node_config(BROKER).http_nodes == {}
+
+
 @pytest.mark.parametrize("roles", ["controller", "broker", "broker,controller"])
 def test_no_sync_is_inline_on_a_node_with_partitions(roles: str) -> None:
     """Clients are served by the thread that would wait for the disk."""
@@ -199,3 +214,22 @@ def test_no_sync_is_inline_on_a_node_with_partitions(roles: str) -> None:
 def test_how_long_a_sync_may_stop_a_controller_can_be_said() -> None:
     config = node_config(CONTROLLER | {"quorumlab.inline.sync.max.ms": "50"})
     assert storage_settings(config).inline_sync_seconds == 0.05
+
+
+def test_groups_of_the_consumer_protocol_have_settings_of_their_own() -> None:
+    prefix = "group.consumer"
+    given = {f"{prefix}.assignors": "range, uniform", f"{prefix}.migration.policy": "UPGRADE"}
+    told = group_config(node_config(BROKER | given | {f"{prefix}.session.timeout.ms": "50000"}))
+    assert told.consumer_assignors == ("range", "uniform")
+    assert told.consumer_migration_policy == "upgrade"
+    assert told.consumer_session_timeout_ms == 50_000
+    assert told.consumer_session_timeout_range_ms == (45_000, 60_000)
+    for key, value in (("session.timeout.ms", "44999"), ("heartbeat.interval.ms", "15001")):
+        with pytest.raises(ConfigError, match=rf"{key} must be (greater|less) than or equal"):
+            group_config(node_config(BROKER | {f"{prefix}.{key}": value}))
+    at_once = {f"{prefix}.min.session.timeout.ms": "5000", f"{prefix}.session.timeout.ms": "5000"}
+    with pytest.raises(ConfigError, match=r"heartbeat\.interval\.ms must be less than"):
+        group_config(node_config(BROKER | at_once))
+    for key, value in (("assignors", "of.mine"), ("assignors", ","), ("migration.policy", "no")):
+        with pytest.raises(ConfigError, match=rf"group\.consumer\.{key}"):
+            group_config(node_config(BROKER | {f"{prefix}.{key}": value}))

@@ -65,7 +65,9 @@ def test_what_is_not_there_is_a_slip_and_no_finding(capsys: pytest.CaptureFixtur
     assert main(["doctor", str(NODE), "/nowhere"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == "quorumlab: /nowhere: no such file or directory, and no HOST:PORT\n"
+    assert (
+        told.err == "quorumlab: /nowhere: no such file or directory, and no HOST:PORT: name one\n"
+    )
 
 
 def log_directory() -> Path:

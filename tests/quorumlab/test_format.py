@@ -168,10 +168,26 @@ def test_initial_controllers_are_read_strictly(text: str, problem: str, tmp_path
 
 
 def test_features_may_begin_at_other_levels(tmp_path: Path) -> None:
-    assert run(tmp_path, "--standalone", "--feature", "eligible.leader.replicas.version=0") == 0
+    names = ("eligible.leader.replicas", "group", "transaction")
+    features = [f"{name}.version=0" for name in names]
+    asked = [word for feature in features for word in ("--feature", feature)]
+    assert run(tmp_path, "--standalone", *asked) == 0
     path = tmp_path / "data" / "bootstrap.checkpoint"
     (value,) = parse_bootstrap(path.read_bytes(), str(path))
-    assert decode_record(value) == FeatureLevelRecord(name="metadata.version", feature_level=25)
+    assert decode_record(value) == FeatureLevelRecord(name="metadata.version", feature_level=33)
+
+
+def test_cluster_may_begin_as_an_older_release(tmp_path: Path) -> None:
+    assert run(tmp_path, "--standalone", "--release-version", "4.3") == 0
+    path = tmp_path / "data" / "bootstrap.checkpoint"
+    first, *_ = parse_bootstrap(path.read_bytes(), str(path))
+    assert decode_record(first) == FeatureLevelRecord(name="metadata.version", feature_level=30)
+
+
+def test_unknown_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "--standalone", "--release-version", "9.9") == 2
+    assert "--release-version: 9.9 is no release that is known here" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +196,8 @@ def test_features_may_begin_at_other_levels(tmp_path: Path) -> None:
         ("group.version", "say NAME=LEVEL"),
         ("group.version=-1", "say NAME=LEVEL"),
         ("kraft.version=1", "it is 1 where the voters live in the log"),
-        ("metadata.version=99", "metadata.version 99: this release supports 7 to 25"),
+        ("share.version=1", "share.version 1: this release serves no share groups (KIP-932)"),
+        ("metadata.version=99", "metadata.version 99: this release supports 7 to 33"),
     ],
 )
 def test_features_that_cannot_be_are_refused_in_one_line(
@@ -189,3 +206,34 @@ def test_features_that_cannot_be_are_refused_in_one_line(
     assert run(tmp_path, "--standalone", "--feature", feature) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+def test_release_and_its_level_are_not_both_told(tmp_path: Path) -> None:
+    options = ("--standalone", "--release-version", "4.3", "--feature", "metadata.version=33")
+    assert run(tmp_path, *options) != 0
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            ("--release-version", "3.4", "--add-scram", "SCRAM-SHA-256=[name=a,password=b]"),
+            "UserScramCredentialRecord is not written at metadata.version 8",
+        ),
+        (
+            ("--release-version", "3.8", "--standalone"),
+            "kraft.version 1 needs metadata.version 21 or newer",
+        ),
+    ],
+)
+def test_a_beginning_that_no_controller_could_go_on_with_is_refused(
+    options: tuple[str, ...],
+    problem: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    voters = {} if "--standalone" in options else {"controller.quorum.voters": "1@localhost:9093"}
+    assert run(tmp_path, *options, **voters) == 2
+    assert problem in capsys.readouterr().err
+    assert first_voters(tmp_path) is None

@@ -29,6 +29,8 @@ INTO_DIRECTORIES = {
 }
 OVER_FILES = {
     "check": "check RUN/history.msgpack --report OUT",
+    "check --export": "check RUN/history.msgpack --export OUT",
+    "compare --export": "compare --stored --export OUT",
     "chaos export --edn": "chaos export RUN --edn OUT",
     "chaos export --jsonl": "chaos export RUN --jsonl OUT",
     "chaos report": "chaos report --design zk-v1 --runs 1 --out NEW --page OUT",
@@ -102,7 +104,7 @@ def test_nothing_is_written_into_a_directory_of_others(
 def test_no_file_of_others_is_overwritten(
     verb: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "thesis.html"
+    out = tmp_path / ("thesis.svg" if verb.endswith("--export") else "thesis.html")
     out.write_text("<!doctype html><title>three years of work</title>")
     before = bytes_in(tmp_path)
     assert main(given(OVER_FILES[verb], tmp_path, out)) == 1

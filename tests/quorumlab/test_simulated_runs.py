@@ -13,9 +13,9 @@ from jepsen_like.histories.history import read_history
 from jepsen_like.sim.chaos.plan import ChaosOutcome, Plan, schedule_of
 from jepsen_like.sim.chaos.workload_run import failed, run_plan
 from jepsen_like.sim.time.ending import Ending
-from quorumlab.arguments import Failed, Parser, UsageError
-from quorumlab.cli import VERBS, main
-from quorumlab.simulated_runs import kept_plan, replay_line, timeline_of, write_run
+from quorumlab.arguments import Failed, UsageError, parse
+from quorumlab.cli import main, root
+from quorumlab.simulated_runs import kept_plan, replay_line, say_timeline, timeline_of, write_run
 from quorumlab.verbs import chaos_sim
 from tests.jepsen_like.report.recorded import data_in
 
@@ -23,7 +23,7 @@ PLAN = Plan(seed=2, workload="cas-register", faults=("kill",), seconds=2)
 
 
 def act(*words: str) -> int:
-    args = Parser(options=VERBS["chaos"][1]).parse_args(words)
+    args = parse(root(), ["chaos", *words])
     code: int = args.run(args)
     return code
 
@@ -59,14 +59,14 @@ def test_a_planted_bug_is_told_with_the_line_that_makes_it_again(
     assert f"  page: {kept}/report.html\n" in said
     about = data_in((kept / "report.html").read_text())["about"]
     assert (about["planted"], about["command"]) == (
-        "counts_observers",
+        "counts_observers, which breaks the rule that observers do not count",
         f"quorumlab chaos replay {words}",
     )
     assert main(shlex.split(about["command"])[1:]) == 0
     assert f"digest {about['digest']}" in capsys.readouterr().out
     page = tmp_path / "page.html"
     assert main(["check", str(kept), "--report", str(page)]) == 0
-    assert data_in(page.read_text())["about"]["planted"] == "counts_observers"
+    assert data_in(page.read_text())["about"]["planted"] == about["planted"]
 
 
 def test_a_run_that_its_seed_does_not_make_is_done_again_from_where_it_is_kept() -> None:
@@ -166,3 +166,35 @@ def test_run_whose_process_dies_is_told_with_its_replay_line(
     assert "quorumlab chaos replay --seed 1 --workload log --faults kill --seconds 1" in text
     assert "3 runs: 0 violated, 0 void or undecided, 0 valid, 3 ended by an exception" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-0", "seed-1", "seed-2"]
+
+
+def test_runs_that_ctrl_c_ends_are_summed_up_and_the_others_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valid = run_plan(PLAN)
+
+    def run_two(plan: Plan) -> ChaosOutcome:
+        if plan.seed == 2:
+            raise KeyboardInterrupt
+        return replace(valid, plan=plan)
+
+    monkeypatch.setattr(chaos_sim, "run_plan", run_two)
+    words = "sim --workload log --seeds 0..9 --processes 1"
+    assert act(*words.split()) == 130
+    said = capsys.readouterr()
+    assert "interrupted after 2 of 10 runs: --seeds 2..9 makes the others" in said.err
+    assert "2 runs: 0 violated, 0 void or undecided, 2 valid" in said.out
+
+
+def test_timeline_on_a_terminal_goes_on_behind_its_lanes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    history = run_plan(PLAN).history
+    ops = tuple(replace(op, error="long " * 20) if op.index == 5 else op for op in history.ops)
+    say_timeline(replace(history, ops=ops), frozenset(), context=0)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    column = lines[6].index("1 write -> fail")
+    assert lines[7].startswith(" " * column + "long long")

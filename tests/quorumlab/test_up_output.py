@@ -35,6 +35,9 @@ class Cut:
         self._read = self._word not in text
         return len(text)
 
+    def isatty(self) -> bool:
+        return False
+
     def flush(self) -> None:
         if not self._read:
             raise BrokenPipeError

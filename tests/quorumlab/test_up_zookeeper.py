@@ -1,8 +1,8 @@
 """`up` and ZooKeeper: one of the cluster's own, or another; what cannot be is refused."""
 
 import sys
-from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,10 +14,12 @@ from wire.zk.switches import switched_off
 ASKED: dict[str, object] = {
     "design": "zk-redesign",
     "engine": "native",
+    "security": None,
     "controllers": None,
     "brokers": None,
     "combined": False,
     "dynamic": False,
+    "release_version": None,
     "zookeepers": None,
     "zookeeper_connect": None,
     "without": None,
@@ -26,8 +28,8 @@ ASKED: dict[str, object] = {
 }
 
 
-def asked(**options: object) -> Namespace:
-    return Namespace(**ASKED | options)
+def asked(**options: object) -> SimpleNamespace:
+    return SimpleNamespace(**ASKED | options)
 
 
 def test_cluster_on_another_zookeeper_has_none_of_its_own(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from quorumlab.config import ConfigError, node_config
-from quorumlab.settings import driver_listeners
+from quorumlab.security.driver_listeners import driver_listeners
+from quorumlab.security.scram_users import ScramUsers
 from wire.api_table import ListenerKind
 from wire.zk.designs import DESIGNS, ZK_V3, Design, IsrWriter
 
@@ -15,7 +16,9 @@ def test_kafkas_own_file_of_zookeeper_mode_is_a_broker_of_it() -> None:
     assert (config.node_id, config.design, config.is_broker) == (7, ZK_V3, True)
     assert not config.is_controller
     assert config.voters == ()
-    assert [each.kind for each in driver_listeners(config)] == [ListenerKind.ZOOKEEPER]
+    assert [
+        each.kind for each in driver_listeners(config, ScramUsers(lambda: None, lambda: b""))
+    ] == [ListenerKind.ZOOKEEPER]
 
 
 def test_node_id_counts_before_broker_id() -> None:

@@ -1,20 +1,19 @@
 """`quorumlab chaos sim`, called as a function."""
 
-from argparse import ArgumentParser
+from types import SimpleNamespace
 from typing import Any
 
 from jepsen_like.sim.runs.command import run_sim
-from jepsen_like.sim.runs.sim_arguments import add_sim_arguments
+from jepsen_like.sim.runs.sim_arguments import SIM_OPTIONS
+from quorumlab.arguments import declare, parse
 
-__all__ = ["parser", "sim"]
+__all__ = ["parsed", "sim"]
 
 
-def parser() -> ArgumentParser:
-    found = ArgumentParser()
-    add_sim_arguments(found)
-    return found
+def parsed(*arguments: str) -> SimpleNamespace:
+    return parse(declare(run_sim, SIM_OPTIONS), arguments)
 
 
 def sim(*arguments: str, sweep_seeds: Any = None) -> int:
     """Its exit code."""
-    return run_sim(parser().parse_args(arguments), sweep_seeds)
+    return run_sim(parsed(*arguments), sweep_seeds)

@@ -2,7 +2,6 @@
 
 from random import Random
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
@@ -18,12 +17,11 @@ LOG = "log"
 class DiskBench:
     def __init__(self, seed: int = 0, **faults: float) -> None:
         self.world = VirtualTime(seed)
-        self.counts = Counts()
+        self.counts = self.world.counts
         tree = LogTree()
         self.disk = Disk(
             world=self.world,
             random=Random(seed),
-            counts=self.counts,
             faults=DiskFaults(**faults),  # type: ignore[arg-type]
             tree_of=lambda _name, _topic_id: tree,
         )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from random import Random
 from uuid import UUID
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import FileOptions, ShippedDisk
@@ -46,19 +45,17 @@ class StorageBench:
         self, seed: int, *, options: FileOptions | None = None, faults: DiskFaults | None = None
     ) -> None:
         self.world = VirtualTime(seed)
-        self.counts = Counts()
+        self.counts = self.world.counts
         self.tree = LogTree()
         beside = Disk(
             world=self.world,
             random=Random(f"{seed}/disk"),
-            counts=self.counts,
             faults=faults or DiskFaults(),
             tree_of=lambda _name, _topic_id: self.tree,
         )
         self.disk = ShippedDisk(
             world=self.world,
             random=Random(f"{seed}/files"),
-            counts=self.counts,
             faults=faults or DiskFaults(),
             options=options or FileOptions(),
             tree_of=lambda _name, _topic_id: self.tree,

@@ -21,6 +21,8 @@ from jepsen_like.sim.chaos.workload_run import run_plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
 LOG = Plan(seed=0, workload="log", faults=("kill", "partition", "pause"), seconds=12)
+TRANSACTIONS = replace(LOG, workload="transactions")
+BANK = replace(LOG, workload="bank")
 ALL_DOWN = replace(LOG, faults=("kill:brokers",), pause_ms=30, seconds=5)
 REGISTER = Plan(seed=0, workload="register", faults=("kill",), seconds=6)
 STORM = Plan(
@@ -60,6 +62,11 @@ TABLE = {
     "tells_no_epoch": (LOG, 3, "inconsistent-offsets"),
     "truncates_to_the_high_watermark": (ALL_DOWN, 3, "lost-write"),
     "writes_in_the_epoch_before": (LOG, 3, "inconsistent-offsets"),
+    "shows_open_transactions": (TRANSACTIONS, 3, "vanished"),
+    "tells_no_aborted_transactions": (TRANSACTIONS, 3, "G1a"),
+    "tells_one_aborted_transaction": (TRANSACTIONS, 3, "G1a"),
+    "writes_every_marker_as_abort": (TRANSACTIONS, 3, "unseen"),
+    "commits_what_is_to_be_aborted": (BANK, 3, "wrong-total"),
     "answers_without_doing": (REGISTER, 2, "not-linearizable"),
     "forgets_the_epoch_of_who_waits": (STORM, 3, "not-linearizable"),
     "acknowledges_before_sync": (POWER, 9, "not-linearizable"),
@@ -68,6 +75,7 @@ TABLE = {
 }
 
 
+@pytest.mark.extra
 def test_two_leaders_of_an_epoch_are_seen_by_clients_and_by_what_nodes_say() -> None:
     rules = rules_of(run_plan(replace(LOG, plants="keeps_the_leader_epoch")))
     assert rules >= {"two-leaders", "inconsistent-offsets"}
@@ -117,7 +125,7 @@ def test_the_page_tells_of_every_bug_what_clients_see_of_it() -> None:
 
 
 @pytest.mark.long  # shorter runs of the shipped rules: see `test_chaos.py`
-@pytest.mark.parametrize("plan", [LOG, ALL_DOWN, REGISTER, STORM, POWER])
+@pytest.mark.parametrize("plan", [LOG, TRANSACTIONS, BANK, ALL_DOWN, REGISTER, STORM, POWER])
 def test_without_the_plant_nothing_is_found(plan: Plan) -> None:
     assert rules_of(run_plan(plan)) == frozenset()
 
@@ -135,6 +143,7 @@ def test_taking_stale_reads_for_linearizable_ones_is_found() -> None:
     assert any("not-linearizable" in rules for rules in found)
 
 
+@pytest.mark.extra
 def test_failing_run_shrinks_to_what_it_needs() -> None:
     first = run_plan(replace(REGISTER, plants="answers_without_doing", seconds=1))
     told: list[str] = []

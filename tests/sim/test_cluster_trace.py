@@ -5,7 +5,8 @@ import pytest
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.runs.command import describe_failure
 from jepsen_like.sim.world.tracing import HEADING, Tracer
-from tests.sim.commands import parser, sim
+from quorumlab.cli import main
+from tests.sim.commands import sim
 
 
 def test_full_trace_tells_of_brokers() -> None:
@@ -42,8 +43,11 @@ def test_command_lists_what_can_be_planted_in_a_cluster(capsys: pytest.CaptureFi
     assert "votes_twice" not in listed
 
 
-def test_help_says_what_is_run_and_what_is_taken_for_granted() -> None:
-    text = " ".join(parser().format_help().split())
+def test_help_says_what_is_run_and_what_is_taken_for_granted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["chaos", "sim", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
     assert "Run the shipped cores on virtual time" in text
     assert text.count("(default: 0)") == 2  # --seed and --first
 

@@ -52,24 +52,37 @@ class Setting:
     disks: tuple[DiskFaults, DiskFaults, DiskFaults]  # the leader's comes first
     seed: int = 0  # which also draws what share of syncs is inline, and how events share turns
     turns_us: tuple[int, ...] = AT_ONCE
-    is_long: bool = False  # left to `make chaos`
+    left_to: str = ""  # "extra" or "long", instead of `make test`
 
 
 INLINE = DiskFaults(inline_syncs=True)
 SEVERAL = (10_000,)  # what comes in within 10 ms may be of one turn
 SETTINGS = (
-    Setting("the leader's sync is the last", (syncing(20), syncing(1), syncing(10))),
-    Setting("the leader's sync is the first", (syncing(1), syncing(10), syncing(20)), is_long=True),
+    Setting(
+        "the leader's sync is the last",
+        (syncing(20), syncing(1), syncing(10)),
+        left_to="extra",
+    ),
+    Setting(
+        "the leader's sync is the first", (syncing(1), syncing(10), syncing(20)), left_to="long"
+    ),
     Setting("every sync is inline", (INLINE,) * 3, seed=1),
-    Setting("some syncs are inline", (INLINE,) * 3, seed=3, is_long=True),
-    Setting("turns have several events", (syncing(1),) * 3, seed=1, turns_us=SEVERAL, is_long=True),
+    Setting("some syncs are inline", (INLINE,) * 3, seed=3, left_to="long"),
+    Setting(
+        "turns have several events", (syncing(1),) * 3, seed=1, turns_us=SEVERAL, left_to="long"
+    ),
 )
 
 
+MARKS = {"": [], "extra": [pytest.mark.extra], "long": [pytest.mark.long]}
 each_setting = pytest.mark.parametrize(
     "setting",
     [
-        pytest.param(setting, id=setting.name, marks=[pytest.mark.long] if setting.is_long else [])
+        pytest.param(
+            setting,
+            id=setting.name,
+            marks=MARKS[setting.left_to],
+        )
         for setting in SETTINGS
     ],
 )

@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.deadline_timer import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.violation import Crash
@@ -81,11 +80,10 @@ class Bench:
             turns_us,
         )
         self.world = VirtualTime(seed)
-        self.counts = Counts()
+        self.counts = self.world.counts
         self.network = Network(
             world=self.world,
             random=self.world.fork("network"),
-            counts=self.counts,
             faults=LinkFaults(**faults),  # type: ignore[arg-type]
             deliver=self.deliver,
         )
@@ -98,7 +96,6 @@ class Bench:
         disk = Disk(
             world=self.world,
             random=self.world.fork(f"disk/{node}"),
-            counts=self.counts,
             faults=DiskFaults(),
             tree_of=lambda _name, _topic_id: LogTree(),
         )
@@ -109,7 +106,6 @@ class Bench:
             disk=disk,
             clock=clock,
             speech=self.speech,
-            counts=self.counts,
             watch=self.watch,
             start_core=lambda _host: self.cores[node],
             turns_us=self.turns_us,

@@ -3,7 +3,6 @@
 import pytest
 
 from jepsen_like.faults.message_rules import ALWAYS, Action, Armed, FrameRule, Trigger, api_key_of
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
@@ -19,7 +18,6 @@ class Bench:
         self.network = Network(
             world=self.world,
             random=self.world.fork("network"),
-            counts=Counts(),
             faults=LinkFaults(delay_us_min=100, delay_us_mean=1),
             deliver=self.arrived.append,
         )

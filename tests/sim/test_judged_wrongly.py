@@ -217,6 +217,30 @@ def test_leader_that_a_late_request_has_removed_is_waited_for() -> None:
     assert leader.is_up
 
 
+def test_follower_that_is_told_of_the_end_grants_a_pre_vote_and_hears_its_leader_once_more() -> (
+    None
+):
+    """Seed 310013862: all of it in one turn, and was judged by its end alone."""
+    simulation = quiet()
+    invariants, leader = simulation.quorum.invariants, simulation._leading_host(EVENTS)
+    asker, other = (host for host in simulation.quorum.hosts if host is not leader)
+    epoch = invariants._replicas[leader.node_id].leader.epoch
+    election = invariants._election
+    election.asks(asker.node_id, asks=True)
+    election._asks_since[asker.node_id] += 1  # later than all heard their leader
+    with pytest.raises(Violation, match="R-PV"):
+        election.stands(asker)
+    follows_no_more = SimpleNamespace(leader=LeaderAndEpoch(None, epoch), hears_leader=False)
+    invariants._replicas[other.node_id] = cast(Any, follows_no_more)
+    pre_vote = SimpleNamespace(pre_vote=True, replica_epoch=epoch)
+    request = SimpleNamespace(topics=[SimpleNamespace(partitions=[pre_vote])])
+    invariants._is_asked_to_vote(other, 1, cast(Any, request))
+    simulation.world.events_done += 1
+    election.hears_leader(other.node_id, epoch)
+    election.stands(asker)
+    assert invariants._seen[other.node_id].hears is None  # so that the turn's end is a change
+
+
 def test_removed_voter_that_older_software_led_astray_is_not_waited_for() -> None:
     simulation = quiet(observers=1)
     quorum = simulation.quorum

@@ -1,6 +1,5 @@
 """The faulty network: order by default, and each fault as named."""
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.network import LinkFaults, Message, Network
 
@@ -8,12 +7,11 @@ from jepsen_like.sim.world.network import LinkFaults, Message, Network
 class Bench:
     def __init__(self, seed: int = 0, **faults: float) -> None:
         self.world = VirtualTime(seed)
-        self.counts = Counts()
+        self.counts = self.world.counts
         self.arrived: list[Message] = []
         self.network = Network(
             world=self.world,
             random=self.world.fork("network"),
-            counts=self.counts,
             faults=LinkFaults(**faults),  # type: ignore[arg-type]
             deliver=self.arrived.append,
         )

@@ -27,6 +27,7 @@ from quorum.core.effects import (
 from quorum.core.producers import ProducerBatch, ProducerEntry
 from tests.sim.storage_bench import append_in_files, on_files
 from wire.batch import Record, assign, build_batch, data_batch
+from wire.transaction_markers import Marker, build_marker
 
 TOPIC = UUID(int=7)
 TOKEN = Token("broker", 1)
@@ -148,6 +149,33 @@ def test_what_is_opened_has_its_producers() -> None:
             ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(wrong,))))
     known = replace(state, producers=(ProducerEntry(3, 0, (batch,)),))
     ledgers.note(Opened(token=TOKEN, state=known))
+
+
+def test_time_of_a_producer_may_be_that_of_its_last_marker() -> None:
+    """Seed 40072: the marker came from a broker whose clock was ahead of the client's."""
+    ledgers, stored = ledger(b"x", producer_id=3)
+    marker = build_marker(Marker(3, 0, is_commit=True, coordinator_epoch=0), timestamp_ms=18)
+    records = assign(marker, base_offset=1, leader_epoch=0)
+    stored.write(Append(log="t-0", token=TOKEN, records=records, durability=Durability.WRITTEN))
+    batch = ProducerBatch(base_sequence=0, last_sequence=0, last_offset=0, timestamp_ms=17)
+    told = ProducerEntry(3, 0, (batch,), coordinator_epoch=0, marker_ms=18)
+    state = LogState(log="t-0", topic_id=TOPIC, end_offset=2, producers=(told,))
+    with pytest.raises(Violation, match="S-PR"):
+        ledgers.note(Opened(token=TOKEN, state=state))
+    late = told._replace(batches=(batch._replace(timestamp_ms=18),))
+    ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(late,))))
+
+
+def test_last_marker_of_a_producer_may_have_been_trimmed() -> None:
+    """Seed 300004940: its time stands in the snapshot of the producers alone."""
+    ledgers, _ = ledger(b"x", producer_id=3)
+    batch = ProducerBatch(base_sequence=0, last_sequence=0, last_offset=0, timestamp_ms=18)
+    known = ProducerEntry(3, 0, (batch,), coordinator_epoch=0, marker_ms=18)
+    state = LogState(log="t-0", topic_id=TOPIC, end_offset=1)
+    ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(known,))))
+    unmarked = known._replace(marker_ms=-1)
+    with pytest.raises(Violation, match="S-PR"):
+        ledgers.note(Opened(token=TOKEN, state=replace(state, producers=(unmarked,))))
 
 
 def test_what_is_opened_has_no_producer_of_what_is_gone() -> None:

@@ -54,7 +54,7 @@ def batches(count: int, *, timestamp_ms: int = NOW_MS) -> list[bytes]:
 class Bench:
     """A leader of `t-0`, with a log of five batches of which four are exposed."""
 
-    def __init__(self, now: MetadataImage, *before: MetadataImage) -> None:
+    def __init__(self, now: MetadataImage, *before: MetadataImage, leader_epoch: int = 1) -> None:
         self.watched = Watched("t-0", None)
         self.fired: list[str] = []
         self.stored = StoredLog(LogTree(), KEY[0])
@@ -63,6 +63,7 @@ class Bench:
             self.stored.write(append)
         log = SimpleNamespace(high_watermark=4)
         role = LeaderOf.__new__(LeaderOf)
+        role.leader_epoch = leader_epoch
         partition = SimpleNamespace(
             name="t-0", topic="t", topic_id=KEY[0], index=0, log=log, open_log=log, role=role
         )
@@ -143,6 +144,12 @@ def test_batch_may_be_as_large_as_the_topic_says_and_no_larger() -> None:
     Bench(image(max_message_bytes=len(records))).performs(append)
     with pytest.raises(Violation, match="D-MSG"):
         Bench(image(max_message_bytes=len(records) - 1)).performs(append)
+
+
+def test_batch_of_an_earlier_leader_is_as_large_as_that_one_took_it() -> None:
+    """Cluster seed 280007428: a follower writes it in the turn in which it comes to lead."""
+    append = Append(log="t-0", token=TOKEN, records=batches(1)[0])
+    Bench(image(max_message_bytes=10), leader_epoch=5).performs(append)
 
 
 def test_size_that_was_allowed_when_the_turn_began_is_allowed_in_it() -> None:

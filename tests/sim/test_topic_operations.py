@@ -13,6 +13,7 @@ from broker.partition.local_log import LocalLog
 from controller.metadata.changes import Change, encode_changes
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.cluster_options import (
+    ClusterOptions,
     Operations,
     draw_cluster_options,
     draw_run,
@@ -54,8 +55,10 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
     members = [options.operations.member_count > 0 for options in drawn]
     assert 40 <= sum(members) <= 85
     commits = [options.operations.commit_interval_ms > 0 for options in drawn]
-    assert all(commits[seed] for seed in SEEDS if members[seed])
-    assert 190 <= sum(commits) <= 280
+    transactions = [options.operations.transaction_producers > 0 for options in drawn]
+    assert 80 <= sum(transactions) <= 120
+    assert all(commits[seed] for seed in SEEDS if members[seed] or transactions[seed])
+    assert 240 <= sum(commits) <= 340
     assert 110 <= sum(deletes) <= 190
     for options, before in zip(drawn, old, strict=True):
         assert before.operations == Operations()
@@ -113,6 +116,7 @@ def test_wide_topic_that_was_promised_must_be_there_with_all_its_partitions() ->
         admin=SimpleNamespace(expected={}),
         wide_topics=SimpleNamespace(expected={"wide-1": 0}),
         partitions=SimpleNamespace(watched={}),
+        options=ClusterOptions(),
     )
     check_end(cast(Any, cluster))
     cluster.wide_topics.expected["wide-2"] = 100

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of
+from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE
+from tests.sim.zookeeper import Administrator, Scene, begin
 from wire.zk import paths
 from wire.zk.designs import ZK_V2
-from wire.zk.session import Create, Data, GetData
+from wire.zk.session import Data, GetData
 from wire.zk.znodes import ReplicaList, StateChange, StateChangeKind
 
-T = of("t")
 CLOSE = StateChange(kind=StateChangeKind.CLOSE_REPLICA, topic="t", partition=0, leader_epoch=0)
 
 
@@ -19,7 +18,7 @@ def queued(admin: Administrator, broker_id: int) -> list[StateChange]:
     return [StateChange.decode(each.data) for each in found if isinstance(each, Data)]
 
 
-def errors(cluster: ZkCluster) -> list[tuple[int, dict[str, object]]]:
+def errors(cluster: Scene) -> list[tuple[int, dict[str, object]]]:
     return [
         (ms, dict(trace.fields))
         for ms, _, trace in cluster.traces
@@ -33,12 +32,10 @@ def test_leader_that_waits_too_long_for_replicas_to_close_says_so_and_tells_them
     cluster = begin(ZK_V2, of_replicas=settings, session_timeout_ms=30_000)
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})
-    cluster.run_until(lambda: leaders(cluster, T) == [1])
+    cluster.run_until(lambda: cluster.leaders() == [1])
     cluster.run(500)
     cluster.crash(2)  # its session lives on, and it obeys nothing
-    path = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
-    admin.do(Create(path=paths.parent(path)))
-    admin.do(Create(path=path, data=ReplicaList(replicas=(1, 3)).encode()))
+    admin.ask_under(paths.V2_PARTITIONS_REASSIGNED, 0, (1, 3))
     began_ms = cluster.world.now_ms
     cluster.run_until(lambda: queued(admin, 2) == [CLOSE])
     assert errors(cluster) == [], "it waits first"

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from controller.zk.zk_metadata import state_path
-from tests.sim.zookeeper import Administrator, begin, leaders, of
+from tests.sim.zookeeper import Administrator, begin, of
 from wire.zk import paths
 from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_KIP497, ZK_REDESIGN, Design
@@ -156,7 +156,7 @@ class Interleaving:
         if data is None:
             return False
         state = PartitionState.decode(data)
-        return set(state.isr) == set(replicas) and leaders(self.cluster, of) == [state.leader]
+        return set(state.isr) == set(replicas) and self.cluster.leaders(of) == [state.leader]
 
 
 @pytest.mark.parametrize("design", [ZK_REDESIGN, ZK_KIP497], ids=lambda each: each.name)

@@ -7,16 +7,14 @@ from functools import cache
 import pytest
 
 from controller.milestones import MILESTONE
-from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, begin, leaders, of
+from tests.sim.zookeeper import WITH_CONTROLLER, Administrator, Scene, begin, of
 from wire.zk.designs import DESIGNS, ZK_KIP497, ZK_REDESIGN, ZK_V3, Design
 
 PARTITIONS = 10
-WITH_CONTROLLER = [design for design in DESIGNS.values() if design.has_controller]
 Reached = tuple[int, int, str, int, dict[str, object]]  # when, where, step, count, about
 
 
-def milestones(cluster: ZkCluster, since: int = 0) -> Iterator[Reached]:
+def milestones(cluster: Scene, since: int = 0) -> Iterator[Reached]:
     for at_ms, node_id, trace in cluster.traces[since:]:
         if trace.event == MILESTONE:
             fields = dict(trace.fields)
@@ -24,25 +22,24 @@ def milestones(cluster: ZkCluster, since: int = 0) -> Iterator[Reached]:
             yield at_ms, node_id, str(step), int(str(count)), fields
 
 
-def in_place(design: Design) -> tuple[ZkCluster, int]:
+def in_place(design: Design) -> tuple[Scene, int]:
     """A cluster where a broker that is not the controller leads all, and its id."""
     cluster = begin(design)
     admin = Administrator(cluster)
-    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    dead, rest = cluster.one_and_rest()
     admin.create_topic("t", dict.fromkeys(range(PARTITIONS), (dead, *rest)))
-    cluster.run_until(lambda: all(leaders(cluster, of("t", n)) for n in range(PARTITIONS)))
+    cluster.run_until(lambda: all(cluster.leaders(of("t", n)) for n in range(PARTITIONS)))
     cluster.run(2000)
     return cluster, dead
 
 
-def led_by_others(cluster: ZkCluster, dead: int) -> bool:
+def led_by_others(cluster: Scene, dead: int) -> bool:
     return all(
-        len(led := leaders(cluster, of("t", n))) == 1 and dead not in led for n in range(PARTITIONS)
+        len(led := cluster.leaders(of("t", n))) == 1 and dead not in led for n in range(PARTITIONS)
     )
 
 
-def crash(cluster: ZkCluster, dead: int) -> tuple[list[Reached], Mapping[str, int]]:
+def crash(cluster: Scene, dead: int) -> tuple[list[Reached], Mapping[str, int]]:
     """What was reached, and what it cost those that are left."""
     since = len(cluster.traces)
     before = {
@@ -60,7 +57,7 @@ def crash(cluster: ZkCluster, dead: int) -> tuple[list[Reached], Mapping[str, in
 
 
 @cache
-def crashed(name: str) -> tuple[ZkCluster, int, list[Reached], Mapping[str, int]]:
+def crashed(name: str) -> tuple[Scene, int, list[Reached], Mapping[str, int]]:
     """As in `crash`, once for all tests of a design."""
     cluster, dead = in_place(DESIGNS[name])
     return cluster, dead, *crash(cluster, dead)
@@ -233,8 +230,7 @@ def test_isr_that_grows_is_decided_and_persisted(name: str) -> None:
 def test_brokers_without_data_are_led_elected_and_told_like_others(design: Design) -> None:
     cluster = begin(design, is_dataless=True)
     admin = Administrator(cluster)
-    dead = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    rest = tuple(each for each in (1, 2, 3) if each != dead)
+    dead, rest = cluster.one_and_rest()
     partitions = dict.fromkeys(range(PARTITIONS), (dead, *rest))
     admin.create_topic("t", partitions)
     cluster.run(2000)

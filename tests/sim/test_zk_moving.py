@@ -6,16 +6,13 @@ from controller.zk.zk_metadata import state_path
 from jepsen_like.scenarios.stage.story import Production
 from jepsen_like.scenarios.zookeeper.directed_zookeeper import DirectedZooKeeper
 from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC
-from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.network import Message
-from tests.sim.zookeeper import Administrator, begin, of, replica
+from tests.sim.zookeeper import Administrator, Scene, begin, nothing, of
 from wire.zk import paths
 from wire.zk.control_rpc import StopReplicaRequest
 from wire.zk.designs import ZK_KIP497
 from wire.zk.session import Create, Delete, Exists, GetData, Operation, SetData
 from wire.zk.znodes import PartitionState, Reassignments, TopicAssignment
-
-T = of("t")
 
 
 def topic_of(stage: DirectedZooKeeper) -> TopicAssignment:
@@ -67,47 +64,17 @@ def test_states_that_could_not_be_read_are_read_again() -> None:
     moved_though_it_hangs_up(at=watches_state)
 
 
-def cluster_of_four() -> tuple[ZkCluster, Administrator, int, int, int]:
+def cluster_of_four() -> tuple[Scene, Administrator, int, int, int]:
     """Also: the brokers that are not the controller."""
     cluster = begin(ZK_KIP497, brokers=(1, 2, 3, 4))
     a, b, c = (each for each in (1, 2, 3, 4) if each != cluster.active_controller)
     return cluster, Administrator(cluster), a, b, c
 
 
-def assigned(cluster: ZkCluster, partition: int = 0) -> tuple[int, ...]:
-    data = cluster.ensemble.data(paths.topic("t"))
-    assert data is not None
-    return TopicAssignment.decode(data).partitions[partition]
-
-
-def move(admin: Administrator, targets: dict[int, tuple[int, ...]]) -> None:
-    wanted = {("t", partition): each for partition, each in targets.items()}
-    data = Reassignments(replicas=wanted).encode()
-    if admin.data(paths.REASSIGN_PARTITIONS) is None:
-        admin.do(Create(path=paths.REASSIGN_PARTITIONS, data=data))
-    else:
-        admin.do(SetData(path=paths.REASSIGN_PARTITIONS, data=data))
-
-
-def has_ended(admin: Administrator) -> bool:
-    return admin.data(paths.REASSIGN_PARTITIONS) is None
-
-
-def stop_at(cluster: ZkCluster, when: Callable[[], bool]) -> None:
-    world = cluster.world
-    end_us = world.now_us + 20_000_000
-    while not when():
-        assert world.now_us < end_us
-        world.run_until(world.now_us + 20, events_max=2_000_000)
-
-
-def interrupt(
-    cluster: ZkCluster, when: Callable[[], bool], meanwhile: Callable[[], object]
-) -> None:
+def interrupt(cluster: Scene, when: Callable[[], bool], meanwhile: Callable[[], object]) -> None:
     """Cut the controller off at that very moment, and let brokers answer."""
-    controller = cluster.active_controller
-    assert controller is not None
-    stop_at(cluster, when)
+    controller = cluster.controller
+    cluster.step_to(when)
     cluster.cut_session(controller)
     meanwhile()
     cluster.run(650)
@@ -118,8 +85,8 @@ def test_partition_that_has_moved_is_not_listed_as_moving_when_another_of_its_to
     cluster, admin, a, b, c = cluster_of_four()
     admin.create_topic("t", {0: (a, b), 1: (a, b)})
     cluster.run(500)
-    move(admin, {0: (b, c), 1: (b, c)})
-    cluster.run_until(lambda: has_ended(admin))
+    admin.move({0: (b, c), 1: (b, c)})
+    cluster.run_until(admin.has_moved)
     data = admin.data(paths.topic("t"))
     assert data is not None
     moved = TopicAssignment.decode(data)
@@ -129,25 +96,24 @@ def test_partition_that_has_moved_is_not_listed_as_moving_when_another_of_its_to
 def test_replica_that_a_redirected_move_removed_comes_back_if_it_is_wanted_again() -> None:
     """The connection breaks when its removal is written, and the node asks for it by then."""
     cluster, admin, a, b, c = cluster_of_four()
-    owner = cluster.active_controller
-    assert owner is not None
+    owner = cluster.controller
     admin.create_topic("t", {0: (a, owner)})
     cluster.run(500)
     cluster.crash(c)
     cluster.run(1500)
-    move(admin, {0: (b, c)})
-    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    admin.move({0: (b, c)})
+    cluster.run_until(lambda: cluster.replica(b) is not None)
     cluster.run(500)
-    move(admin, {0: (a, c)})
+    admin.move({0: (a, c)})
     interrupt(
         cluster,
-        when=lambda: b not in assigned(cluster),
-        meanwhile=lambda: move(admin, {0: (b, c)}),
+        when=lambda: b not in cluster.assigned(),
+        meanwhile=lambda: admin.move({0: (b, c)}),
     )
     cluster.run(1000)
     cluster.restart(c)
-    cluster.run_until(lambda: has_ended(admin))
-    assert assigned(cluster) == (b, c)
+    cluster.run_until(admin.has_moved)
+    assert cluster.assigned() == (b, c)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
 
@@ -159,13 +125,13 @@ def test_cancelled_move_that_is_interrupted_waits_for_nobody() -> None:
     cluster.crash(b)
     cluster.crash(c)
     cluster.run(1500)
-    move(admin, {0: (a, c)})
-    cluster.run_until(lambda: c in assigned(cluster))
+    admin.move({0: (a, c)})
+    cluster.run_until(lambda: c in cluster.assigned())
     cluster.run(300)
-    move(admin, {0: (a, b)})
-    interrupt(cluster, when=lambda: c not in assigned(cluster), meanwhile=lambda: None)
-    cluster.run_until(lambda: has_ended(admin))
-    assert assigned(cluster) == (a, b)
+    admin.move({0: (a, b)})
+    interrupt(cluster, when=lambda: c not in cluster.assigned(), meanwhile=lambda: None)
+    cluster.run_until(admin.has_moved)
+    assert cluster.assigned() == (a, b)
 
 
 def test_move_that_waits_for_a_deletion_ends_with_its_topic() -> None:
@@ -175,13 +141,13 @@ def test_move_that_waits_for_a_deletion_ends_with_its_topic() -> None:
     cluster.run(500)
     cluster.crash(c)
     cluster.run(1500)
-    move(admin, {0: (b, c)})
-    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    admin.move({0: (b, c)})
+    cluster.run_until(lambda: cluster.replica(b) is not None)
     cluster.run(500)
     cluster.pause(b)
-    move(admin, {0: (a, c)})
+    admin.move({0: (a, c)})
     cluster.run(100)
-    move(admin, {0: (b, c)})  # b has not answered yet
+    admin.move({0: (b, c)})  # b has not answered yet
     cluster.run(100)
     admin.do(Delete(path=paths.topic("t")))
     below = f"{paths.topic('t')}/partitions"
@@ -189,7 +155,7 @@ def test_move_that_waits_for_a_deletion_ends_with_its_topic() -> None:
         admin.do(Delete(path=path))
     cluster.run(100)
     cluster.resume(b)
-    cluster.run_until(lambda: has_ended(admin))
+    cluster.run_until(admin.has_moved)
     assert admin.children(paths.TOPICS) == ()
 
 
@@ -200,14 +166,14 @@ def test_topic_is_not_gone_before_a_replica_that_has_left_it_is_deleted() -> Non
     cluster.run(500)
     cluster.crash(b)
     cluster.run(1500)
-    move(admin, {0: (a, c)})
-    cluster.run_until(lambda: has_ended(admin))
+    admin.move({0: (a, c)})
+    cluster.run_until(admin.has_moved)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
     cluster.run(1000)
     assert admin.children(paths.TOPICS) == ("t",)
     cluster.restart(b)
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
-    assert "t-0" not in cluster.hosts[b].disk.logs
+    assert not cluster.has_log(b)
 
 
 def test_leader_hears_who_is_assigned_when_its_partition_had_contracted_too_early() -> None:
@@ -253,19 +219,19 @@ def test_replica_that_is_being_deleted_is_not_begun_anew() -> None:
     cluster.run(500)
     cluster.crash(c)
     cluster.run(1500)
-    move(admin, {0: (b, c)})
-    cluster.run_until(lambda: replica(cluster, b, T) is not None)
+    admin.move({0: (b, c)})
+    cluster.run_until(lambda: cluster.replica(b) is not None)
     cluster.run(500)
     cluster.network.takes = holds_stops_of(b)
-    move(admin, {0: (a, c)})
+    admin.move({0: (a, c)})
     cluster.run(300)
-    move(admin, {0: (b, c)})
+    admin.move({0: (b, c)})
     cluster.run(300)
-    assert b not in assigned(cluster)
-    cluster.network.takes = lambda _message: False
-    cluster.run_until(lambda: b in assigned(cluster))
+    assert b not in cluster.assigned()
+    cluster.network.takes = nothing
+    cluster.run_until(lambda: b in cluster.assigned())
     cluster.restart(c)
-    cluster.run_until(lambda: has_ended(admin))
+    cluster.run_until(admin.has_moved)
     admin.do(Create(path=f"{paths.DELETE_TOPICS}/t"))
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
 
@@ -276,13 +242,13 @@ def test_partition_that_has_contracted_is_not_said_to_move() -> None:
     admin.create_topic("t", {0: (a, b), 1: (b,)})
     cluster.run(500)
     cluster.network.takes = holds_stops_of(a)
-    move(admin, {0: (b, c)})
-    cluster.run_until(lambda: assigned(cluster) == (b, c))
+    admin.move({0: (b, c)})
+    cluster.run_until(lambda: cluster.assigned() == (b, c))
     cluster.run(300)
-    move(admin, {0: (b, c), 1: (c,)})
-    cluster.run_until(lambda: c in assigned(cluster, 1))
+    admin.move({0: (b, c), 1: (c,)})
+    cluster.run_until(lambda: c in cluster.assigned(1))
     data = cluster.ensemble.data(paths.topic("t"))
     assert data is not None
     assert 0 not in TopicAssignment.decode(data).removing
-    cluster.network.takes = lambda _message: False
-    cluster.run_until(lambda: has_ended(admin))
+    cluster.network.takes = nothing
+    cluster.run_until(admin.has_moved)

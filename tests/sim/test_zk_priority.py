@@ -4,13 +4,12 @@ from collections import deque
 
 import pytest
 
-from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.network import Message
 from jepsen_like.sim.world.observer import Observer
 from quorum.core.effects import Event, Request
 from quorum.core.inbox import is_control
-from tests.sim.zookeeper import Administrator, Producer, begin
+from tests.sim.zookeeper import Administrator, Producer, Scene, begin
 from wire.api_table import APIS, CONTROL_RPCS
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.fetching import FetchRequest, ReplicaState
@@ -33,7 +32,7 @@ class Crowded(Observer):
 
     received_kinds = (*PRIORITISED, MetadataRequest)
 
-    def __init__(self, cluster: ZkCluster, node: int) -> None:
+    def __init__(self, cluster: Scene, node: int) -> None:
         self._cluster, self._host = cluster, cluster.hosts[node]
         self._clients = Producer(cluster)
         self._commands: deque[Message] = deque()
@@ -77,7 +76,7 @@ def overtaken(design: Design) -> dict[type, list[int]]:
     """A topic is created and deleted, of which a crowded broker has a replica."""
     cluster = begin(design)
     admin = Administrator(cluster)
-    follower = next(each for each in (1, 2, 3) if each != cluster.active_controller)
+    follower = cluster.others[0]
     crowded = Crowded(cluster, follower)
     admin.create_topic("t", {0: (1, 2, 3)})
     crowded.run(300)

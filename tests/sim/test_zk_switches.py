@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.sim.zookeeper import Administrator, begin, leaders, of, state_of
+from tests.sim.zookeeper import Administrator, begin, of
 from wire.zk import paths
 from wire.zk.designs import DESIGNS, Design, Layout
 from wire.zk.session import Create
 from wire.zk.switches import SWITCHES, without
-
-T = of("t")
 
 
 def switched() -> Iterator[Any]:
@@ -27,23 +25,22 @@ def switched() -> Iterator[Any]:
 def test_topic_is_created_fails_over_recovers_and_is_deleted(design: Design) -> None:
     cluster = begin(design)
     admin = Administrator(cluster)
-    dies = next(each for each in (1, 2, 3) if each != cluster.active_controller)
-    rest = tuple(each for each in (1, 2, 3) if each != dies)
+    dies, rest = cluster.one_and_rest()
     replicas = (dies, *rest)
     admin.create_topic("t", {0: replicas, 1: (rest[0], rest[1], dies)})
-    cluster.run_until(lambda: leaders(cluster, T) == [dies])
+    cluster.run_until(lambda: cluster.leaders() == [dies])
     cluster.crash(dies)
-    cluster.run_until(lambda: leaders(cluster, T) == [rest[0]])
+    cluster.run_until(lambda: cluster.leaders() == [rest[0]])
     cluster.restart(dies)
 
     def is_whole() -> bool:
-        states = [state_of(cluster, admin, of("t", partition)) for partition in (0, 1)]
-        return all(state is not None and set(state.isr) == {1, 2, 3} for state in states)
+        states = [cluster.state(of("t", partition)) for partition in (0, 1)]
+        return all(set(state.isr) == {1, 2, 3} for state in states)
 
     cluster.run_until(is_whole)
     cluster.shut_down(rest[0])
     cluster.run_until(lambda: not cluster.hosts[rest[0]].is_up)
-    cluster.run_until(lambda: len(leaders(cluster, T)) == 1)
+    cluster.run_until(lambda: len(cluster.leaders()) == 1)
     cluster.restart(rest[0])
     cluster.run_until(is_whole)
     if design.layout is Layout.KAFKA:

@@ -4,33 +4,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from jepsen_like.sim.assemblies.designs.zk_cluster import ZkCluster
-from tests.sim.zookeeper import Administrator, Producer, begin, leaders, of, replica, write_to
+from tests.sim.zookeeper import Administrator, Producer, Scene, T, begin, of
 from wire.errors import ErrorCode
 from wire.zk import paths
-from wire.zk.control_rpc import TopicPartition
 from wire.zk.designs import ZK_V1, ZK_V2, Design
 from wire.zk.session import Create, Delete
-from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader, ReplicaList
-
-T = of("t")
+from wire.zk.znodes import NO_EPOCH, PartitionIsr, PartitionLeader
 
 
 @pytest.fixture
-def cluster() -> ZkCluster:
+def cluster() -> Scene:
     return begin(ZK_V1)
 
 
-def settled(cluster: ZkCluster, which: TopicPartition = T) -> None:
-    cluster.run_until(lambda: len(leaders(cluster, which)) == 1)
-    cluster.run(500)
-
-
-def test_first_to_create_the_node_leads_and_there_is_no_epoch(cluster: ZkCluster) -> None:
-    admin = Administrator(cluster)
-    admin.create_topic("t", {0: (2, 1, 3)})
-    settled(cluster)
-    (leader,) = leaders(cluster, T)
+def test_first_to_create_the_node_leads_and_there_is_no_epoch(cluster: Scene) -> None:
+    admin = cluster.create({0: (2, 1, 3)})
+    (leader,) = cluster.leaders()
     data = admin.data(paths.partition_leader("t", 0))
     assert data is not None
     assert PartitionLeader.decode(data) == PartitionLeader(leader=leader, leader_epoch=NO_EPOCH)
@@ -38,54 +27,33 @@ def test_first_to_create_the_node_leads_and_there_is_no_epoch(cluster: ZkCluster
     assert isr is not None
     assert set(PartitionIsr.decode(isr).isr) == {1, 2, 3}
     for node_id in {1, 2, 3} - {leader}:
-        follower = replica(cluster, node_id, T)
-        assert follower is not None
+        follower = cluster.held(node_id)
         assert follower.leader_id == leader
-
-
-def test_clients_lose_nothing_while_leaders_die(cluster: ZkCluster) -> None:
-    told = write_to(cluster)
-    cluster.run(1500)
-    for dead in (1, 2):
-        cluster.crash(dead)
-        cluster.run(4000)
-        cluster.restart(dead)
-        cluster.run(3000)
-    assert len(told.acknowledged) > 300
-    cluster.run_until(lambda: len(told.unread) < 10)
 
 
 @pytest.mark.parametrize("leader_goes", [True, False])
 def test_replicas_find_out_themselves_that_a_partition_moves(
-    cluster: ZkCluster, leader_goes: bool
+    cluster: Scene, leader_goes: bool
 ) -> None:
-    admin = Administrator(cluster)
-    admin.create_topic("t", {0: (1, 2)})
-    settled(cluster)
-    (leader,) = leaders(cluster, T)
+    admin = cluster.create({0: (1, 2)})
+    (leader,) = cluster.leaders()
     gone = leader if leader_goes else 3 - leader
     stays = 3 - gone
-    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
-    admin.do(Create(path=paths.parent(node)))
-    admin.do(Create(path=node, data=ReplicaList(replicas=(stays, 3)).encode()))
+    admin.ask_under(paths.V2_PARTITIONS_REASSIGNED, 0, (stays, 3))
     cluster.run_until(lambda: admin.children(paths.V2_PARTITIONS_REASSIGNED) == ())
-    cluster.run_until(lambda: replica(cluster, gone, T) is None)
-    settled(cluster)
-    assert leaders(cluster, T) in ([stays], [3])
-    assert "t-0" not in cluster.hosts[gone].disk.logs
+    cluster.run_until(lambda: cluster.replica(gone) is None)
+    cluster.settle()
+    assert cluster.leaders() in ([stays], [3])
+    assert not cluster.has_log(gone)
     assert admin.children(paths.STATE_QUEUES) == (), "there are none"
 
 
-def test_deleted_partition_goes_from_every_broker_that_lives(cluster: ZkCluster) -> None:
-    admin = Administrator(cluster)
-    admin.create_topic("t", {0: (1, 2, 3)})
-    settled(cluster)
-    node = paths.partition_under(paths.V2_PARTITIONS_REASSIGNED, "t", 0)
-    admin.do(Create(path=paths.parent(node)))
-    admin.do(Create(path=node, data=ReplicaList(replicas=()).encode()))
+def test_deleted_partition_goes_from_every_broker_that_lives(cluster: Scene) -> None:
+    admin = cluster.create({0: (1, 2, 3)})
+    admin.ask_under(paths.V2_PARTITIONS_REASSIGNED, 0, ())
     cluster.run_until(lambda: admin.children(paths.TOPICS) == ())
-    cluster.run_until(lambda: all(replica(cluster, each, T) is None for each in (1, 2, 3)))
-    assert all("t-0" not in cluster.hosts[each].disk.logs for each in (1, 2, 3))
+    cluster.run_until(lambda: all(cluster.replica(each) is None for each in (1, 2, 3)))
+    assert all(not cluster.has_log(each) for each in (1, 2, 3))
 
 
 # --- the three problems -----------------------------------------------------------------------
@@ -105,15 +73,15 @@ def failover(design: Design, partitions: int = 10) -> Failover:
     admin = Administrator(cluster)
     admin.create_topic("t", dict.fromkeys(range(partitions), (1, 2, 3)))
     for partition in range(partitions):
-        settled(cluster, of("t", partition))
+        cluster.settle(of("t", partition))
     cluster.run(1000)
-    led = [each for each in range(partitions) if leaders(cluster, of("t", each)) == [1]]
+    led = [each for each in range(partitions) if cluster.leaders(of("t", each)) == [1]]
     assert led
     before = {node_id: node.by_replicas.counts.copy() for node_id, node in cluster.nodes.items()}
     requests = sum(cluster.ensemble.traffic.values())
     cluster.crash(1)
     cluster.run_until(
-        lambda: all(leaders(cluster, of("t", each)) in ([2], [3]) for each in led), ms_max=60_000
+        lambda: all(cluster.leaders(of("t", each)) in ([2], [3]) for each in led), ms_max=60_000
     )
     cluster.run(200)
 
@@ -142,7 +110,7 @@ def test_load_of_zookeeper_is_greater_for_every_replica_watches_every_node() -> 
         cluster = begin(design)
         admin = Administrator(cluster)
         admin.create_topic("t", dict.fromkeys(range(10), (1, 2, 3)))
-        settled(cluster, of("t", 9))
+        cluster.settle(of("t", 9))
         cluster.run(1000)
         watched[design] = {
             place
@@ -169,11 +137,11 @@ def test_split_brain_two_leaders_acknowledge_different_records_at_one_offset(
     cluster = begin(design)
     admin, patient, other = Administrator(cluster), Producer(cluster), Producer(cluster)
     admin.create_topic("t", {0: (1, 2, 3)})
-    settled(cluster)
-    (old,) = leaders(cluster, T)
+    cluster.settle()
+    (old,) = cluster.leaders()
     cluster.cut_session(old)
-    cluster.run_until(lambda: len(leaders(cluster, T)) == 2)
-    (new,) = (each for each in leaders(cluster, T) if each != old)
+    cluster.run_until(lambda: len(cluster.leaders()) == 2)
+    (new,) = (each for each in cluster.leaders() if each != old)
     cluster.run(200)
     of_old = patient.send(old, T, b"old")
     cluster.run(2500)
@@ -195,14 +163,14 @@ def test_split_brain_two_leaders_acknowledge_different_records_at_one_offset(
 # --- what random runs have found --------------------------------------------------------------
 
 
-def test_isr_that_a_former_leader_wrote_over_is_written_again(cluster: ZkCluster) -> None:
+def test_isr_that_a_former_leader_wrote_over_is_written_again(cluster: Scene) -> None:
     """Found by seed 20398: without epochs nothing keeps a former leader from that write."""
     admin, patient = Administrator(cluster), Producer(cluster)
     admin.create_topic("t", {0: (1, 2, 3)})
-    settled(cluster)
-    (old,) = leaders(cluster, T)
+    cluster.settle()
+    (old,) = cluster.leaders()
     cluster.cut_session(old)
-    cluster.run_until(lambda: len(leaders(cluster, T)) == 2)
+    cluster.run_until(lambda: len(cluster.leaders()) == 2)
     cluster.run(200)
     answers = patient.send(old, T, b"old")  # it wants to be alone in the ISR
     cluster.run(2500)
@@ -213,7 +181,7 @@ def test_isr_that_a_former_leader_wrote_over_is_written_again(cluster: ZkCluster
     cluster.run_until(lambda: in_sync(admin) == {1, 2, 3})
 
 
-def test_leader_that_registers_after_its_election_is_followed(cluster: ZkCluster) -> None:
+def test_leader_that_registers_after_its_election_is_followed(cluster: Scene) -> None:
     """Found by seed 20380: followers looked for it once, when they heard that it leads."""
     admin = Administrator(cluster)
     cluster.run(1000)
@@ -227,14 +195,14 @@ def test_leader_that_registers_after_its_election_is_followed(cluster: ZkCluster
     cluster.run(1000)
     admin.create_topic("t", dict.fromkeys(range(10), (1, 2, 3)))
     cluster.run(1000)
-    led = next(each for each in range(10) if leaders(cluster, of("t", each)) == [1])
+    led = next(each for each in range(10) if cluster.leaders(of("t", each)) == [1])
     Producer(cluster).send(1, of("t", led), b"a record")
     admin.do(Create(path=node, data=registered))
     cluster.run_until(lambda: all(has_record(cluster, each, led) for each in (2, 3)))
 
 
-def has_record(cluster: ZkCluster, node_id: int, partition: int) -> bool:
-    found = replica(cluster, node_id, of("t", partition))
+def has_record(cluster: Scene, node_id: int, partition: int) -> bool:
+    found = cluster.replica(node_id, of("t", partition))
     return found is not None and found.log is not None and found.log.end_offset == 1
 
 

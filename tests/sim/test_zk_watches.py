@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.sim.zookeeper import Administrator, begin, leaders, of
+from tests.sim.zookeeper import Administrator, begin, of
 from wire.zk import paths
 from wire.zk.designs import DESIGNS
 from wire.zk.session import Delete
@@ -50,7 +50,7 @@ def test_watches_are_those_of_the_rule(name: str, topics: int, replicas: int) ->
         partitions = {n: tuple((n + k) % BROKERS + 1 for k in range(replicas)) for n in range(3)}
         admin.create_topic(f"t{topic}", partitions)
     of_all = [of(f"t{topic}", n) for topic in range(topics) for n in range(3)]
-    cluster.run_until(lambda: all(leaders(cluster, each) for each in of_all))
+    cluster.run_until(lambda: all(cluster.leaders(each) for each in of_all))
     cluster.run(2000)
     wanted = rule(name, topics=topics, partitions=3 * topics, replicas=replicas)
     assert cluster.ensemble.watch_count == wanted
@@ -69,7 +69,7 @@ def test_former_controller_watches_nothing_but_who_the_next_is(name: str) -> Non
     cluster = begin(DESIGNS[name])
     admin = Administrator(cluster)
     admin.create_topic("t", {0: (1, 2)})
-    cluster.run_until(lambda: len(leaders(cluster, of("t"))) == 1)
+    cluster.run_until(lambda: len(cluster.leaders(of("t"))) == 1)
     cluster.run(300)
     watches, first = cluster.ensemble.watch_count, cluster.active_controller
     for _ in range(20):

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 import quorumlab
 import spark as our_spark
@@ -14,8 +15,8 @@ from jepsen_like.histories.history import History
 from spark import Limits, findings, judge
 from spark.judging import Batches
 from spark.library import WrongSchema
-from spark.schema import SCHEMA, struct_of
-from spark.verdict_rows import VERDICTS, sql_of
+from spark.schema import SCHEMA, ddl_of, sql_of
+from spark.verdict_rows import VERDICTS
 from tests.agreement.agreeing import history_of
 from tests.agreement.models import MODELS
 from tests.jepsen_like.play import Play
@@ -23,10 +24,6 @@ from tests.spark.agreement import judged_alone, same
 from tests.spark.histories import random_history
 from tests.spark.tables import write_table
 from tests.spark.told import verdict_in
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["LIMITS", "OnAnySession", "histories_of_all_models", "table"]
 
@@ -43,12 +40,12 @@ def histories_of_all_models(count: int) -> dict[str, History]:
     return made | {f"any {seed}": random_history(seed) for seed in range(count)}
 
 
-def table(session: "SparkSession", histories: dict[str, History], directory: Path) -> "DataFrame":
+def table(session: SparkSession, histories: dict[str, History], directory: Path) -> DataFrame:
     write_table(histories, directory / "table")
     return session.read.parquet((directory / "table").as_uri())
 
 
-def raising(_: Batches) -> "Iterator[pa.RecordBatch]":
+def raising(_: Batches) -> Iterator[pa.RecordBatch]:
     raise AssertionError("it is run")
 
 
@@ -69,7 +66,7 @@ class OnAnySession:
 
     @pytest.mark.extra
     def test_verdicts_are_those_of_each_history_alone(
-        self, session: "SparkSession", tmp_path: Path
+        self, session: SparkSession, tmp_path: Path
     ) -> None:
         histories = histories_of_all_models(self.of_each_model)
         rows = judge(table(session, histories, tmp_path), limits=LIMITS).toArrow().to_pylist()
@@ -77,20 +74,18 @@ class OnAnySession:
         verdict = verdict_in(rows, single_run=False)
         assert same(verdict) == same(judged_alone(histories))
 
-    def test_nothing_is_run_before_it_is_asked_for(self, session: "SparkSession") -> None:
-        rows = session.range(1).mapInArrow(raising, struct_of(SCHEMA))
+    def test_nothing_is_run_before_it_is_asked_for(self, session: SparkSession) -> None:
+        rows = session.range(1).mapInArrow(raising, ddl_of(SCHEMA))
         assert judge(rows).columns == VERDICTS.names
 
-    def test_table_has_the_columns_that_it_tells(self, session: "SparkSession") -> None:
-        fields = judge(session.createDataFrame([], struct_of(SCHEMA))).schema.fields
+    def test_table_has_the_columns_that_it_tells(self, session: SparkSession) -> None:
+        fields = judge(session.createDataFrame([], ddl_of(SCHEMA))).schema.fields
         assert {each.name: each.dataType.simpleString() for each in fields} == {
             each.name: sql_of(each.type) for each in VERDICTS
         }
 
-    def test_what_is_no_table_of_histories_is_refused_at_once(
-        self, session: "SparkSession"
-    ) -> None:
-        rows = session.createDataFrame([], struct_of(SCHEMA))
+    def test_what_is_no_table_of_histories_is_refused_at_once(self, session: SparkSession) -> None:
+        rows = session.createDataFrame([], ddl_of(SCHEMA))
         with pytest.raises(WrongSchema, match="run is missing"):
             judge(rows.drop("run"))
         with pytest.raises(WrongSchema, match="call is string, not bigint"):
@@ -103,7 +98,7 @@ class OnAnySession:
             judge(rows, {"log": COUNTER})
 
     def test_findings_say_what_is_wrong_and_can_be_joined(
-        self, session: "SparkSession", tmp_path: Path
+        self, session: SparkSession, tmp_path: Path
     ) -> None:
         play = Play(workload="register")
         play.did(0, "read", ["k", None], ["k", 7])
@@ -116,7 +111,7 @@ class OnAnySession:
         assert found["says"] == "Something is read that nobody wrote, or not yet."
 
     def test_models_are_chosen_or_brought_along(
-        self, session: "SparkSession", tmp_path: Path
+        self, session: SparkSession, tmp_path: Path
     ) -> None:
         histories = {}
         for run, seen in (("right", 3), ("wrong", 4)):

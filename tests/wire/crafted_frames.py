@@ -17,7 +17,7 @@ from wire.layout import EntityLayout, FieldLayout, element_size_min
 __all__ = ["FILLINGS", "MESSAGE_BYTES", "Filling", "crafted_frames", "factor_allowed"]
 
 # Bytes of memory for a byte of a frame beyond `MESSAGE_BYTES`, by what the elements are.
-FACTORS = {"string": 32.0, "entity": 32.0, "int32": 10.0, "int8": 8.0, "uuid": 18.5}
+FACTORS = {"string": 32.0, "entity": 32.0, "int32": 10.0, "int64": 6.0, "int8": 8.0, "uuid": 18.5}
 # Elements that are read as one thing and kept as another are there twice for a moment.
 CONVERTED = {
     "topic_names": 52.0,

@@ -56,7 +56,7 @@ def test_forwarded_apis_are_cut_to_what_the_controller_serves() -> None:
 def test_features_from_0_up_are_left_out_before_version_4() -> None:
     supported = (
         SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
-        SupportedFeatureKey(name="metadata.version", min_version=7, max_version=25),
+        SupportedFeatureKey(name="metadata.version", min_version=7, max_version=33),
     )
     answer = api_versions_response(CONTROLLER, supported=supported, finalized_epoch=9)
     for version, names in ((3, ["metadata.version"]), (4, ["kraft.version", "metadata.version"])):

@@ -8,14 +8,7 @@ from kio.serial import entity_writer
 
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
-from wire.forwarding import (
-    ANONYMOUS,
-    encode_principal,
-    has_error,
-    unwrap,
-    wrap_request,
-    wrap_response,
-)
+from wire.forwarding import has_error, unwrap, wrap_request, wrap_response
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.messages.topics import (
     CreatableTopic,
@@ -24,6 +17,8 @@ from wire.messages.topics import (
     CreateTopicsResponse,
 )
 from wire.messages.voters import DescribeQuorumRequest, DescribeQuorumResponse
+from wire.security.principals import ANONYMOUS, USER, Principal, decode_principal, encode_principal
+from wire.varint import Malformed
 
 REQUEST = CreateTopicsRequest(topics=(CreatableTopic(name="t", num_partitions=3),))
 FRAME = b"".join(encode_request(REQUEST, 5, 17, "admin"))
@@ -38,15 +33,25 @@ def test_principal_is_written_as_kafka_does(name: str) -> None:
     content = BytesIO()
     principal = DefaultPrincipalData(type_="User", name=name, token_authenticated=False)
     entity_writer(DefaultPrincipalData)(content, principal)
-    assert encode_principal("User", name) == b"\0\0" + content.getvalue()
+    encoded = encode_principal(Principal(USER, name))
+    assert encoded == b"\0\0" + content.getvalue()
+    assert decode_principal(encoded) == Principal(USER, name)
+
+
+def test_principal_that_is_cut_off_anywhere_is_refused() -> None:
+    encoded = encode_principal(ANONYMOUS)
+    for size in range(len(encoded) - 2):  # behind it are a flag, and tagged fields
+        with pytest.raises(Malformed):
+            decode_principal(encoded[:size])
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3", "::1"])
 def test_inner_request_and_client_come_out_as_they_went_in(host: str) -> None:
-    opened = unwrap(wrap_request(FRAME, client_host=host))
+    alice = Principal(USER, "alice")
+    opened = unwrap(wrap_request(FRAME, client_host=host, principal=alice))
     assert not isinstance(opened, ErrorCode)
-    request, client_host = opened
-    assert client_host == host
+    request, client_host, principal = opened
+    assert (client_host, principal) == (host, alice)
     assert request.frame == FRAME
     assert request.body == REQUEST
     assert (request.api_version, request.correlation_id) == (5, 17)
@@ -83,7 +88,9 @@ def test_quorum_described_by_no_leader_is_the_same_error() -> None:
     [
         (
             EnvelopeRequest(
-                request_data=FRAME, request_principal=ANONYMOUS, client_host_address=b"abc"
+                request_data=FRAME,
+                request_principal=encode_principal(ANONYMOUS),
+                client_host_address=b"abc",
             ),
             ErrorCode.INVALID_REQUEST,
         ),

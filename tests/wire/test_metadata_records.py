@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire import record_schema
+from wire.foreign_records import ForeignRecord, kept_record
 from wire.message import replace
 from wire.metadata_records import (
     RECORD_TYPES,
@@ -23,6 +24,7 @@ from wire.metadata_records import (
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    UnregisterControllerRecord,
     decode_record,
     encode_record,
     record_frame,
@@ -94,6 +96,7 @@ def structs(struct_type: type[Any], version: int = 99) -> st.SearchStrategy[Any]
             "010c00 116d657461646174612e76657273696f6e 0019 00",
         ),
         (NoOpRecord(), "011400 00"),
+        (UnregisterControllerRecord(controller_id=2), "011d00 00000002 00"),  # by Kafka 4.4.0
         (BeginTransactionRecord(name="b"), "011700 01 00 02 0262"),
         (
             PartitionChangeRecord(partition_id=3, topic_id=ID, isr=(1, 2), leader=2),
@@ -138,7 +141,7 @@ def structs(struct_type: type[Any], version: int = 99) -> st.SearchStrategy[Any]
                 rack=None,
                 log_dirs=(ID,),
             ),
-            f"010003 00000001 00 {ID.hex} 0000000000000002 02 0250 0268 ffff 0000 00 01 00 01 00"
+            f"010004 00000001 00 {ID.hex} 0000000000000002 02 0250 0268 ffff 0000 00 01 00 01 00"
             f"01 00 11 02 {ID.hex}",
         ),
     ],
@@ -184,6 +187,11 @@ def test_unknown_tagged_field_is_skipped(
     extended = bytearray(encoded + added)
     extended[count_at] += 1
     assert decode_record(extended) == record
+    reason = "a tagged field of PartitionChangeRecord that is not known"
+    value = bytes(extended)
+    kept = ForeignRecord(value=value, known=record, reason=reason, kind=PartitionChangeRecord)
+    assert kept_record(value) == kept
+    assert kept_record(encoded) == record
 
 
 @pytest.mark.parametrize(
@@ -200,6 +208,10 @@ def test_unknown_tagged_field_is_skipped(
 def test_records_of_a_later_release_are_unknown(value: str, why: str) -> None:
     with pytest.raises(UnknownRecord, match=why):
         decode_record(bytes.fromhex(value))
+    found = kept_record(bytes.fromhex(value))
+    assert isinstance(found, ForeignRecord)
+    assert (found.value.hex(), found.known) == (value, None)
+    assert why in found.reason
 
 
 @pytest.mark.parametrize(
@@ -210,6 +222,8 @@ def test_records_of_a_later_release_are_unknown(value: str, why: str) -> None:
         (PartitionChangeRecord, {16: 0, 17: 1, 22: 1, 23: 2, 25: 2}),
         (FenceBrokerRecord, {1: 0, 5: 0}),
         (NoOpRecord, {5: 0, 25: 0}),
+        (BrokerRegistrationChangeRecord, {6: 0, 7: 1, 17: 2, 29: 2, 30: 3, 33: 3}),
+        (UnregisterControllerRecord, {33: 0, 99: 0}),
     ],
 )
 def test_version_follows_metadata_version(
@@ -225,6 +239,7 @@ def test_version_follows_metadata_version(
         (NoOpRecord, 4),
         (FeatureLevelRecord, 3),
         (BeginTransactionRecord, 12),
+        (UnregisterControllerRecord, 32),
     ],
 )
 def test_record_that_the_metadata_version_lacks_is_refused(

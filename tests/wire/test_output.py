@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wire.tcp_connection import SLICE_BYTES, Output
+from wire.tcp_output import SLICE_BYTES, Output
 
 
 class Transport:

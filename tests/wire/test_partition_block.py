@@ -20,13 +20,13 @@ from wire.batch import (
     write_header,
 )
 from wire.control_records import KRaftVersion, encode_control_batch
+from wire.foreign_records import ForeignRecord, kept_record
 from wire.message import replace
 from wire.metadata_records import (
     MetadataRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    decode_record,
     encode_record,
 )
 from wire.partition_block import (
@@ -40,7 +40,6 @@ from wire.partition_block import (
     grouped,
 )
 from wire.partition_columns import REPLICAS_MAX, joined, take
-from wire.record_schema import UnknownRecord
 from wire.varint import Malformed
 
 NOW_MS = 1_700_000_000_000
@@ -269,12 +268,15 @@ def test_partitions_of_two_topics_share_a_block() -> None:
     assert [type(found) for found in decode(one_by_one(records))] == [PartitionChanges]
 
 
-def test_unknown_tagged_field_in_a_run_is_skipped() -> None:
+def test_unknown_tagged_field_in_a_run_is_kept_with_all_of_its_record() -> None:
     plain = [change(partition) for partition in range(30)]
     values = [encode_record(record) for record in plain]
     values[17] = values[17][:23] + b"\x03" + values[17][24:] + bytes.fromhex("63 01 ff")
     batch = data_batch(values, timestamp_ms=NOW_MS)
-    assert flat(list(decode(batch))) == plain
+    found = flat(list(decode(batch)))
+    assert isinstance(found[17], ForeignRecord)
+    assert (found[17].value, found[17].known) == (values[17], plain[17])
+    assert found[:17] + found[18:] == plain[:17] + plain[18:]
 
 
 @given(st.data())
@@ -284,7 +286,7 @@ def test_changed_byte_means_the_same_as_to_the_record_codec(data: st.DataObject)
     for _ in range(data.draw(st.integers(1, 3))):
         batch[data.draw(st.integers(HEADER_BYTES, len(batch) - 1))] = data.draw(st.integers(0, 255))
     assert outcome(lambda: flat(list(decode(batch)))) == outcome(
-        lambda: [decode_record(record.value or b"") for record in records_of(batch)]
+        lambda: [kept_record(record.value or b"") for record in records_of(batch)]
     )
 
 
@@ -316,9 +318,10 @@ def test_bytes_behind_the_last_record_are_corrupt() -> None:
         list(decode(batch))
 
 
-def test_unknown_records_and_missing_values_are_refused() -> None:
-    with pytest.raises(UnknownRecord):
-        list(decode(data_batch([b"\x01\x06\x00\x00"], timestamp_ms=NOW_MS)))
+def test_unknown_records_are_kept_and_missing_values_refused() -> None:
+    (found,) = decode(data_batch([b"\x01\x06\x00\x00"], timestamp_ms=NOW_MS))
+    assert isinstance(found, ForeignRecord)
+    assert (found.value, found.known) == (b"\x01\x06\x00\x00", None)
     with pytest.raises(Malformed, match="without a value"):
         list(decode(build_batch([Record()], timestamp_ms=NOW_MS)))
 

@@ -24,7 +24,8 @@ from wire.messages.metadata import (
 )
 from wire.messages.registration import EnvelopeRequest
 from wire.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from wire.tcp_connection import Received, ServedConnection
+from wire.serving import Received
+from wire.tcp_connection import ServedConnection
 from wire.tcp_server import Server
 from wire.writing import CannotExpress, Sink
 
@@ -48,6 +49,9 @@ class Transport(asyncio.Transport):
         self.written = b""
         self.is_closed = False
 
+    def is_closing(self) -> bool:
+        return self.is_closed
+
     def write(self, data: Any) -> None:
         self.written += data
 
@@ -56,6 +60,9 @@ class Transport(asyncio.Transport):
 
     def get_write_buffer_size(self) -> int:
         return 0
+
+    def resume_reading(self) -> None:
+        pass
 
     def close(self) -> None:
         self.is_closed = True

@@ -31,8 +31,11 @@ from wire.messages.registration import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+from wire.security.connection_count import ConnectionLimits
+from wire.security.principals import ANONYMOUS, Forwarder
+from wire.serving import Received, ServerLimits
 from wire.tcp_client import ClientLimits, ConnectionPool, SendFailure
-from wire.tcp_connection import Output, Received, ServerLimits
+from wire.tcp_output import Output
 from wire.tcp_server import Server
 
 HOST = "127.0.0.1"
@@ -254,7 +257,7 @@ def test_server_names_listener_client_and_version() -> None:
             assert (received.listener, received.client_host) == ("CONTROLLER", HOST)
             assert received.request.client_id == "someone"
             assert received.request.api_version == 0
-            assert not received.forwarded
+            assert received.forwarder is None
 
     run(test)
 
@@ -481,6 +484,19 @@ def test_channels_are_connections_of_their_own() -> None:
     run(test)
 
 
+def test_envelope_itself_may_be_refused() -> None:
+    async def test() -> None:
+        async with Node() as node, ConnectionPool(client_id="broker") as pool:
+            inner = b"".join(encode_request(question(3), 0, 99, "admin"))
+            asker = Asker(pool, node.port)
+            asker.ask(wrap_request(inner, client_host="10.0.0.9"))
+            refusal = EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            node.server.reply((await node.received.get()).token, refusal)
+            assert await asker.outcomes.get() == refusal
+
+    run(test)
+
+
 def test_forwarded_request_is_seen_bare_and_answered_in_its_envelope() -> None:
     async def test() -> None:
         async with Node() as node, ConnectionPool(client_id="broker") as pool:
@@ -488,7 +504,7 @@ def test_forwarded_request_is_seen_bare_and_answered_in_its_envelope() -> None:
             asker = Asker(pool, node.port)
             asker.ask(wrap_request(inner, client_host="10.0.0.9"))
             received = await node.received.get()
-            assert received.forwarded
+            assert received.forwarder == Forwarder(ANONYMOUS, HOST)
             assert received.client_host == "10.0.0.9"
             assert received.request.client_id == "admin"
             node.server.reply(received.token, answer("done"))
@@ -714,7 +730,7 @@ def test_what_is_no_request_closes_the_connection_with_one_line(
 def test_connections_beyond_the_bound_are_closed() -> None:
     async def test() -> None:
         async with (
-            Node(limits=ServerLimits(connections_max=1)) as node,
+            Node(limits=ServerLimits(connections=ConnectionLimits(of_all=1))) as node,
             ConnectionPool(client_id="test") as pool,
         ):
             Asker(pool, node.port).ask(question(0))
@@ -735,7 +751,7 @@ def test_idle_connection_is_closed() -> None:
     run(test)
 
 
-IDLE_AFTER_A_MINUTE = ServerLimits(idle_seconds=60)
+IDLE_AFTER_A_MINUTE = ServerLimits(idle_seconds=60, first_frame_seconds=60)
 
 
 def test_connection_with_an_unanswered_request_is_not_idle() -> None:
@@ -748,6 +764,30 @@ def test_connection_with_an_unanswered_request_is_not_idle() -> None:
             assert node.server.connection_count == 1
             writer.close()
             await writer.wait_closed()
+
+    run_on_clock(test)
+
+
+def test_who_is_refused_and_does_not_read_is_let_go() -> None:
+    """Found by a review: a request without an answer kept such a connection for ever."""
+
+    async def test(clock: Clock) -> None:
+        async with Node(limits=IDLE_AFTER_A_MINUTE) as node:
+            _, writer = await asyncio.open_connection(HOST, node.port)
+            writer.write(frame(0))
+            await node.received.get()
+            (connection,) = node.server.connections
+            kind = type(connection._transport)
+            # Something is left to be written, for which a transport that closes waits.
+            with (
+                patch.object(kind, "close"),
+                patch.object(kind, "get_write_buffer_size", return_value=1),
+            ):
+                writer.write(b"\xff" * 4)
+                await clock.pass_seconds(61)
+                await clock.pass_seconds(61)
+            assert node.server.connection_count == 0
+            writer.close()
 
     run_on_clock(test)
 

@@ -1,7 +1,10 @@
 """Offsets that consumer groups have committed: commit, fetch, delete."""
 
+from uuid import UUID
+
 from wire.message import Message
 from wire.messages.endpoints import Outcome, Throttled, ThrottledOutcome
+from wire.primitives import ZERO_UUID
 
 
 class OffsetCommitRequestPartition(Message):
@@ -12,7 +15,8 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    name: str
+    name: str = ""
+    topic_id: UUID = ZERO_UUID
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
@@ -30,7 +34,8 @@ class OffsetCommitResponsePartition(Outcome):
 
 
 class OffsetCommitResponseTopic(Message):
-    name: str
+    name: str = ""
+    topic_id: UUID = ZERO_UUID
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
@@ -39,7 +44,8 @@ class OffsetCommitResponse(Throttled):
 
 
 class OffsetFetchRequestTopics(Message):
-    name: str
+    name: str = ""
+    topic_id: UUID = ZERO_UUID
     partition_indexes: tuple[int, ...] = ()
 
 
@@ -63,7 +69,8 @@ class OffsetFetchResponsePartitions(Outcome):
 
 
 class OffsetFetchResponseTopics(Message):
-    name: str
+    name: str = ""
+    topic_id: UUID = ZERO_UUID
     partitions: tuple[OffsetFetchResponsePartitions, ...]
 
 

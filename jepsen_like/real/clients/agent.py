@@ -9,7 +9,7 @@ from urllib.parse import quote
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.real.clients.target import Target
 from jepsen_like.real.kafka_client import NotConnected
-from jepsen_like.real.pages import Answered, ask
+from jepsen_like.real.pages import Answered
 from jepsen_like.workloads.metadata_workloads import CONFIG
 from jepsen_like.workloads.workload import Done, Wish
 
@@ -22,7 +22,7 @@ class Agent:
     """The client of the plain register, and what others ask of nodes by HTTP."""
 
     def __init__(self, target: Target, *, timeout_seconds: float) -> None:
-        self._http = target.http
+        self._target = target
         self._controllers = tuple(target.controllers)
         self._timeout_seconds = timeout_seconds
         self._active: int | None = None  # as it was last seen
@@ -40,7 +40,7 @@ class Agent:
         """The controller that says now that it leads. Raises NotConnected if none does."""
         order = sorted(self._controllers, key=lambda node: node != self._active)
         for node in order:
-            answered = ask(self._http[node], "/v1/node", timeout_seconds=_LOOKING_SECONDS)
+            answered = self._target.page(node, "/v1/node", timeout_seconds=_LOOKING_SECONDS)
             if answered.status == 200 and answered.page["quorum"]["role"] == "leader":
                 self._active = node
                 return node
@@ -60,7 +60,7 @@ class Agent:
         except NotConnected as error:
             return Done(kind=Kind.FAIL, error=str(error))
         path = f"/v1/agent/read-committed?topic={quote(topic)}&config={CONFIG}"
-        answered = ask(self._http[node], path, timeout_seconds=self._timeout_seconds)
+        answered = self._target.page(node, path, timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
             return Done(kind=Kind.FAIL, error=_why(answered))
         value = answered.page.pop("value")
@@ -69,8 +69,8 @@ class Agent:
 
     def _register(self, f: str, key: str, value: Value) -> Done:
         node = self.active_controller()
-        answered = ask(
-            self._http[node],
+        answered = self._target.page(
+            node,
             "/v1/agent/register",
             timeout_seconds=self._timeout_seconds,
             body={"f": f, "key": key, "value": value},
@@ -88,7 +88,7 @@ class Agent:
 
     def topics(self, node: int, prefix: str) -> Done:
         """Those that the node knows and whose names begin so."""
-        answered = ask(self._http[node], "/v1/topics", timeout_seconds=self._timeout_seconds)
+        answered = self._target.page(node, "/v1/topics", timeout_seconds=self._timeout_seconds)
         if answered.status != 200:
             return Done(kind=Kind.FAIL, error=_why(answered))
         names = sorted(name for name in answered.page["topics"] if name.startswith(prefix))

@@ -14,7 +14,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from jepsen_like.histories.history import Kind, Value, key_of, place_of
-from jepsen_like.real.clients.target import known_offset
+from jepsen_like.real.client_handshakes import tls_context
+from jepsen_like.real.client_settings import ClientSettings
+from jepsen_like.real.clients.target import Target, known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["AiokafkaClient"]
@@ -27,9 +29,14 @@ _BACKOFF_MS = 50
 
 
 class AiokafkaClient:
-    def __init__(self, servers: str, *, idempotent: bool, timeout_seconds: float) -> None:
+    def __init__(self, target: Target, *, idempotent: bool, timeout_seconds: float) -> None:
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # broken connections are no news
-        self._servers = servers
+        self._common = {
+            "bootstrap_servers": target.bootstrap_servers,
+            "retry_backoff_ms": _BACKOFF_MS,
+            "metadata_max_age_ms": 1000,
+            **_security(target.credentials.brokers),
+        }
         self._idempotent = idempotent
         self._timeout_seconds = timeout_seconds
         self._runner = asyncio.Runner()
@@ -80,12 +87,10 @@ class AiokafkaClient:
     async def _open_producer(self) -> AIOKafkaProducer:
         if self._producer is None:
             producer = AIOKafkaProducer(
-                bootstrap_servers=self._servers,
+                **self._common,
                 acks="all",
                 enable_idempotence=self._idempotent,
                 request_timeout_ms=int(self._timeout_seconds * 1000),
-                retry_backoff_ms=_BACKOFF_MS,
-                metadata_max_age_ms=1000,
             )
             await _started(producer)
             self._producer = producer
@@ -137,16 +142,26 @@ class AiokafkaClient:
     async def _open_consumer(self) -> AIOKafkaConsumer:
         if self._consumer is None:
             consumer = AIOKafkaConsumer(
-                bootstrap_servers=self._servers,
+                **self._common,
                 auto_offset_reset="none",  # an offset out of range is an event, not a detail
                 enable_auto_commit=False,
                 fetch_max_wait_ms=100,
-                retry_backoff_ms=_BACKOFF_MS,
-                metadata_max_age_ms=1000,
             )
             await _started(consumer)
             self._consumer = consumer
         return self._consumer
+
+
+def _security(settings: ClientSettings) -> dict[str, Any]:
+    """What aiokafka is told of TLS and SASL."""
+    told: dict[str, Any] = {"security_protocol": settings.protocol.name}
+    if settings.tls is not None:
+        told["ssl_context"] = tls_context(settings.tls)
+    if settings.protocol.uses_sasl:
+        told["sasl_mechanism"] = settings.mechanism
+        told["sasl_plain_username"] = settings.username
+        told["sasl_plain_password"] = settings.password
+    return told
 
 
 async def _started(opened: Any) -> None:

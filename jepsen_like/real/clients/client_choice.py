@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
+from jepsen_like.clients.bank_client import BankClient
 from jepsen_like.clients.log_client import LogClient
 from jepsen_like.clients.steps import Ask, Pause, Steps
 from jepsen_like.real.clients.agent import Agent
@@ -52,20 +53,14 @@ def play(steps: Steps[Result], nodes: Nodes) -> Result:
 
 
 class _SteppedClient:
-    """The client of the kafka workload: the one of the simulator, on sockets."""
+    """A client of the simulator, on sockets."""
 
-    def __init__(self, target: Target, *, idempotent: bool, timeout_seconds: float) -> None:
-        self._nodes = Nodes(target.brokers, _CONNECT_SECONDS)
-        self._client = LogClient(
-            sorted(target.brokers),
-            clock=wall_clock,
-            random=Random(),  # whom to ask first, and how long to pause: nobody makes that again
-            timeout_ms=int(timeout_seconds * 1000),
-            is_idempotent=idempotent,
-        )
+    def __init__(self, target: Target, perform: Callable[[Wish], Steps[Done]]) -> None:
+        self._nodes = target.of_brokers(_CONNECT_SECONDS)
+        self._perform = perform
 
     def invoke(self, wish: Wish) -> Done:
-        return play(self._client.perform(wish), self._nodes)
+        return play(self._perform(wish), self._nodes)
 
     def close(self) -> None:
         self._nodes.close()
@@ -97,16 +92,35 @@ def client_opener(
             return lambda: LeaderClient(target, timeout_seconds=timeout_seconds)
         case "cas-register":
             return lambda: Agent(target, timeout_seconds=timeout_seconds)
-        case "kafka":
+        case "bank":
             return lambda: _SteppedClient(
-                target, idempotent=idempotent, timeout_seconds=timeout_seconds
+                target,
+                BankClient(
+                    sorted(target.brokers),
+                    clock=wall_clock,
+                    random=Random(),
+                    timeout_ms=int(timeout_seconds * 1000),
+                ).perform,
             )
+        case "kafka" | "transactions":
+            is_read_committed = workload == "transactions"
+
+            def clients() -> Client:
+                client = LogClient(
+                    sorted(target.brokers),
+                    clock=wall_clock,
+                    random=Random(),
+                    timeout_ms=int(timeout_seconds * 1000),
+                    is_idempotent=idempotent,
+                    is_read_committed=is_read_committed,
+                )
+                return _SteppedClient(target, client.perform)
+
+            return clients
     client = _implementation(implementation)
 
     def log() -> Client:
-        return client(
-            target.bootstrap_servers, idempotent=idempotent, timeout_seconds=timeout_seconds
-        )
+        return client(target, idempotent=idempotent, timeout_seconds=timeout_seconds)
 
     if workload != "admin":
         return log

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jepsen_like.histories.history import Kind, Value, key_of, place_of
-from jepsen_like.real.clients.target import known_offset
+from jepsen_like.real.clients.target import Target, known_offset
 from jepsen_like.workloads.workload import Done, Wish
 
 __all__ = ["ConfluentClient"]
@@ -39,8 +39,9 @@ _COMMON: Mapping[str, Any] = {
 
 
 class ConfluentClient:
-    def __init__(self, servers: str, *, idempotent: bool, timeout_seconds: float) -> None:
-        self._common = {**_COMMON, "bootstrap.servers": servers}
+    def __init__(self, target: Target, *, idempotent: bool, timeout_seconds: float) -> None:
+        servers = {"bootstrap.servers": target.bootstrap_servers}
+        self._common = {**_COMMON, **servers, **target.credentials.librdkafka}
         self._idempotent = idempotent
         self._timeout_seconds = timeout_seconds
         self._producer: Producer | None = None

@@ -13,6 +13,7 @@ from jepsen_like.clients.admin_client import (
     deletion,
     elements_in,
     kind_of,
+    reassignment,
     register_in,
     register_query,
     register_write,
@@ -27,12 +28,9 @@ from wire.messages.configs import DescribeConfigsResponse, IncrementalAlterConfi
 from wire.messages.endpoints import Listener
 from wire.messages.metadata import MetadataResponse
 from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    ReassignablePartition,
-    ReassignableTopic,
     TopicPartitions,
 )
 from wire.messages.topics import CreateTopicsResponse, DeleteTopicsResponse
@@ -43,7 +41,7 @@ from wire.messages.voters import (
     RemoveRaftVoterResponse,
 )
 
-__all__ = ["AdminClient", "OperatorClient", "create_topic", "reassignment"]
+__all__ = ["AdminClient", "OperatorClient", "create_topic"]
 
 Ended = tuple[ErrorCode, str | None]
 
@@ -51,8 +49,8 @@ Ended = tuple[ErrorCode, str | None]
 class AdminClient:
     def __init__(self, target: Target, *, timeout_seconds: float) -> None:
         self._timeout_ms = int(timeout_seconds * 1000)
-        self._brokers = Nodes(target.brokers, timeout_seconds + 1.0)
-        self._controllers = Nodes(target.controllers, timeout_seconds + 1.0)
+        self._brokers = target.of_brokers(timeout_seconds + 1.0)
+        self._controllers = target.of_controllers(timeout_seconds + 1.0)
         self._agent = Agent(target, timeout_seconds=timeout_seconds)
         self._of_brokers = target.brokers
 
@@ -114,22 +112,13 @@ def create_topic(brokers: Nodes, new: NewTopic, timeout_ms: int) -> Ended:
     return answer.topics[0].error_code, answer.topics[0].error_message
 
 
-def reassignment(
-    key: str, brokers: Sequence[int], timeout_ms: int
-) -> AlterPartitionReassignmentsRequest:
-    topic, index = place_of(key)
-    partition = ReassignablePartition(partition_index=index, replicas=tuple(brokers))
-    topics = (ReassignableTopic(name=topic, partitions=(partition,)),)
-    return AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
-
-
 _LISTENER = "CONTROLLER"
 
 
 class OperatorClient:
     def __init__(self, target: Target, *, timeout_seconds: float) -> None:
         self._timeout_ms = int(timeout_seconds * 1000)
-        self._brokers = Nodes(target.brokers, timeout_seconds + 1.0)
+        self._brokers = target.of_brokers(timeout_seconds + 1.0)
         self._voters = target.voters
 
     def invoke(self, wish: Wish) -> Done:

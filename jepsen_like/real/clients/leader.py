@@ -15,7 +15,6 @@ from msgspec import convert
 from jepsen_like.histories.history import Kind, place_of
 from jepsen_like.real.clients.agent import Agent
 from jepsen_like.real.clients.target import Nodes, Target, carried_out
-from jepsen_like.real.pages import ask
 from jepsen_like.workloads.workload import Done, Wish
 from wire.errors import ErrorCode
 from wire.messages.partitions import (
@@ -64,9 +63,10 @@ class PartitionState:
 
 class LeaderClient:
     def __init__(self, target: Target, *, timeout_seconds: float) -> None:
-        self._http = target.http
+        self._target = target
         self._agent = Agent(target, timeout_seconds=timeout_seconds)
-        self._controllers = Nodes(target.controllers, timeout_seconds)
+        self._timeout_seconds = timeout_seconds
+        self._controllers: dict[int, Nodes] = {}  # as the leader that asks them
 
     def invoke(self, wish: Wish) -> Done:
         if wish.f != "write":
@@ -80,11 +80,20 @@ class LeaderClient:
             return Done(kind=Kind.FAIL, error="nobody leads it now")
         if set(state.other_isr) == set(state.isr):
             return Done(kind=Kind.FAIL, error="there is no other ISR now")
-        answer = self._controllers.ask(_request(state), AlterPartitionResponse, node=node)
+        controllers = self._controllers_for(state.leader)
+        answer = controllers.ask(_request(state), AlterPartitionResponse, node=node)
         return done(answer, state, key, value)
 
     def close(self) -> None:
-        self._controllers.close()
+        for each in self._controllers.values():
+            each.close()
+
+    def _controllers_for(self, leader: int) -> Nodes:
+        found = self._controllers.get(leader)
+        if found is None:
+            found = self._target.of_controllers(self._timeout_seconds, as_node=leader)
+            self._controllers[leader] = found
+        return found
 
     def _look_up(self, node: int, key: str) -> PartitionState | None:
         topic, index = place_of(key)
@@ -102,7 +111,7 @@ class LeaderClient:
         return convert(row | {"topic_id": topic_id, "broker_epochs": epochs}, PartitionState)
 
     def _page(self, node: int, path: str) -> Any:
-        answered = ask(self._http[node], path, timeout_seconds=_LOOKING_SECONDS)
+        answered = self._target.page(node, path, timeout_seconds=_LOOKING_SECONDS)
         return answered.page if answered.status == 200 else None
 
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
-from jepsen_like.histories.history import Kind
+from jepsen_like.histories.history import Kind, Value
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
+from jepsen_like.real.credentials import NO_CREDENTIALS, Credentials
 from jepsen_like.real.kafka_client import Client, NotConnected
 from jepsen_like.real.layout import Address, ClusterError, ClusterLayout
+from jepsen_like.real.pages import Answered, ask
 from jepsen_like.workloads.workload import Done
 from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.primitives import parse_uuid
@@ -42,14 +45,31 @@ class Target:
     http: Mapping[int, Address] = field(default_factory=dict)  # empty: a cluster of others
     controllers: Mapping[int, Address] = field(default_factory=dict)  # where the quorum listens
     voters: Mapping[int, Voter] = field(default_factory=dict)  # empty: they cannot be changed
+    credentials: Credentials = NO_CREDENTIALS
 
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{host}:{port}" for host, port in self.brokers.values())
 
+    def page(self, node: int, path: str, *, timeout_seconds: float, body: Value = None) -> Answered:
+        """Ask the HTTP side of a node."""
+        access = self.credentials.pages
+        address = self.http[node]
+        return ask(address, path, timeout_seconds=timeout_seconds, body=body, access=access)
 
-def target_of_layout(layout: ClusterLayout) -> Target:
+    def of_brokers(self, timeout_seconds: float) -> "Nodes":
+        return Nodes(self.brokers, timeout_seconds, self.credentials.brokers)
+
+    def of_controllers(self, timeout_seconds: float, as_node: int | None = None) -> "Nodes":
+        """Only the node itself may say some things."""
+        shown = self.credentials
+        settings = shown.controllers if as_node is None else shown.as_node(as_node)
+        return Nodes(self.controllers, timeout_seconds, settings)
+
+
+def target_of_layout(layout: ClusterLayout, credentials: Credentials = NO_CREDENTIALS) -> Target:
     return Target(
+        credentials=credentials,
         brokers={node.id: (node.host, layout.advertised_port(node)) for node in layout.brokers},
         http={node.id: (node.host, node.http_port) for node in layout.nodes},
         controllers={
@@ -69,13 +89,14 @@ def target_of_layout(layout: ClusterLayout) -> Target:
     )
 
 
-def target_of_servers(servers: list[Address]) -> Target:
+def target_of_servers(servers: list[Address], credentials: Credentials) -> Target:
     """A cluster that somebody else runs: its brokers as it names them itself."""
-    with Client(servers) as client:
+    with Client(servers, settings=credentials.brokers) as client:
         answer = client.ask(MetadataRequest(topics=()), MetadataResponse)
     if not answer.brokers:
         raise ClusterError("the cluster names no broker")
-    return Target(brokers={each.node_id: (each.host, each.port) for each in answer.brokers})
+    brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
+    return Target(brokers=brokers, credentials=credentials)
 
 
 Answer = TypeVar("Answer")
@@ -94,8 +115,14 @@ def carried_out(request: Callable[[], Done], *, reads: bool = False) -> Done:
 class Nodes:
     """Raises NotConnected if nothing was sent, NoAnswer or another ClusterError if it was."""
 
-    def __init__(self, addresses: Mapping[int, Address], timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        addresses: Mapping[int, Address],
+        timeout_seconds: float,
+        settings: ClientSettings = PLAIN,
+    ) -> None:
         self._addresses = addresses
+        self._settings = settings
         self._timeout_seconds = timeout_seconds
         self._open: dict[int | None, Client] = {}
 
@@ -111,7 +138,7 @@ class Nodes:
         client = self._open.get(node)
         if client is None:
             addresses = list(self._addresses.values()) if node is None else [self._addresses[node]]
-            client = Client(addresses, self._timeout_seconds)
+            client = Client(addresses, self._timeout_seconds, settings=self._settings)
             client.__enter__()
             self._open[node] = client
         try:

@@ -79,27 +79,27 @@ def jump(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     yield [node.id for node in nodes]
     seen = []
     for node in nodes:
-        jumped_ms = _jump_of(node, offset_ms)
+        jumped_ms = _jump_of(cluster, node, offset_ms)
         if jumped_ms is not None:
             seen.append(f"node {node.id} dates its answers {jumped_ms / 1000:+.0f} s off")
         _clock(node).write_text("+0\n")
     return seen
 
 
-def _jump_of(node: NodeLayout, offset_ms: int) -> float | None:
+def _jump_of(cluster: LocalCluster, node: NodeLayout, offset_ms: int) -> float | None:
     """By how much it has jumped, as soon as it has; None if it does not."""
 
     def jumped_ms() -> float | None:
-        ahead_ms = _ahead_ms(node)
+        ahead_ms = _ahead_ms(cluster, node)
         has_jumped = ahead_ms is not None and abs(ahead_ms - offset_ms) < _SLACK_MS
         return ahead_ms if has_jumped else None
 
     return await_value(jumped_ms, _SEEN_SECONDS, pause_seconds=0.1)
 
 
-def _ahead_ms(node: NodeLayout) -> float | None:
+def _ahead_ms(cluster: LocalCluster, node: NodeLayout) -> float | None:
     """How far the node's wall clock is ahead of ours; None if it does not answer."""
-    date = ask((node.host, node.http_port), "/livez").date
+    date = ask((node.host, node.http_port), "/livez", access=cluster.page_access).date
     if date is None:
         return None
     return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds() * 1000

@@ -17,6 +17,10 @@ from pathlib import Path
 from jepsen_like.faults.fault import Injector, cannot
 from jepsen_like.faults.kinds import KINDS
 from jepsen_like.faults.message_rules import MESSAGE_KINDS
+from jepsen_like.real.injection.certificate_rotation import (
+    rotate_certificates,
+    why_no_rotation,
+)
 from jepsen_like.real.injection.clocks import jump, prepare_clock, why_no_clock, why_no_jump
 from jepsen_like.real.injection.corruption import flip_bit, tear_write
 from jepsen_like.real.injection.filesystems import DiskImage, why_no_disks
@@ -28,6 +32,7 @@ from jepsen_like.real.injection.network_faults import (
     groups_of,
     on_flows,
     on_packets,
+    why_no_messages,
 )
 from jepsen_like.real.injection.process_faults import down, exhaust, kill, pause, restart_all, stop
 from jepsen_like.real.injection.storage import STORAGE_KINDS, storage_injectors
@@ -77,7 +82,9 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
     """`mesh`: the proxies between the nodes; `gear` as it was prepared."""
     no_proc = "" if Path("/proc/self/fd").exists() else "needs /proc"
     no_links = "" if cluster.layout.links else NO_LINKS
-    messages = Injector(partial(apply_rules, cluster.layout, mesh), no_links)
+    messages = Injector(
+        partial(apply_rules, cluster.layout, mesh), no_links or why_no_messages(cluster.layout)
+    )
     apart = f"the {cluster.layout.design} design has no nodes that are controllers alone"
     return {
         **{kind: cannot(known.not_on_processes) for kind, known in KINDS.items()},
@@ -89,6 +96,9 @@ def injectors(cluster: LocalCluster, mesh: ProxyMesh, gear: Gear) -> dict[str, I
         "torn-write": Injector(partial(tear_write, cluster)),
         "bit-flip": Injector(partial(flip_bit, cluster)),
         "clock-jump": Injector(partial(jump, cluster), why_no_jump(cluster)),
+        "rotate-certificates": Injector(
+            partial(rotate_certificates, cluster), why_no_rotation(cluster)
+        ),
         "membership": Injector(
             partial(change_voters, cluster), "" if cluster.layout.dynamic else NOT_DYNAMIC
         ),

@@ -95,7 +95,7 @@ def _until(cluster: LocalCluster, change: str, node: NodeLayout, already: ErrorC
     """Ask until it is done, or was before, as `already` says; False if that takes too long."""
     layout = cluster.layout
     past_proxies = {each.id: (each.host, each.port) for each in layout.brokers}
-    target = replace(target_of_layout(layout), brokers=past_proxies)
+    target = replace(target_of_layout(layout, cluster.credentials), brokers=past_proxies)
 
     def is_done() -> bool:
         with closing(OperatorClient(target, timeout_seconds=_TIMEOUT_SECONDS)) as client:

@@ -21,7 +21,15 @@ from jepsen_like.real.injection.namespaces import Switch, why_no_namespaces
 from jepsen_like.real.layout import ClusterError, ClusterLayout
 from jepsen_like.real.proxy import ProxyMesh
 
-__all__ = ["NO_LINKS", "apply_rules", "groups_of", "on_flows", "on_packets"]
+__all__ = [
+    "NO_LINKS",
+    "apply_rules",
+    "groups_of",
+    "impair_flows",
+    "on_flows",
+    "on_packets",
+    "why_no_messages",
+]
 
 NO_LINKS = "needs two nodes, or a client and a broker: there is no link to cut"
 _DELAY_MS = 100
@@ -124,6 +132,10 @@ _TRIGGERS = {
     "duplicate-rpc": ALWAYS,
     "reorder-rpc": Trigger(probability=0.5),
 }
+
+
+def why_no_messages(layout: ClusterLayout) -> str:
+    return "nobody between two nodes can tell their messages apart: TLS" if layout.security else ""
 
 
 @in_force

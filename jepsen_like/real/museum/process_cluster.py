@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from jepsen_like.clients.admin_client import creation
-from jepsen_like.real.clients.kafka_admin import reassignment
+from jepsen_like.clients.admin_client import creation, reassignment
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.process_partition import (
@@ -19,7 +18,7 @@ from jepsen_like.real.museum.process_partition import (
     ProcessPartition,
 )
 from jepsen_like.real.museum.rig import Rig, reaches
-from jepsen_like.scenarios.stage.story import Production, led
+from jepsen_like.scenarios.stage.story import News, Production
 from jepsen_like.sim.violation import Stuck, Violation
 from jepsen_like.workloads.workload import NewTopic
 from wire.messages.partitions import (
@@ -47,7 +46,7 @@ class ProcessCluster(ProcessPartition):
         unclean: bool,
     ) -> None:
         super().__init__(production, rig)
-        self._shown = ""
+        self._news = News("metadata", self.names, self.note)
         self.controller = rig.cluster.layout.controllers[0].id
         configs = {
             "min.insync.replicas": str(min_insync_replicas),
@@ -113,10 +112,7 @@ class ProcessCluster(ProcessPartition):
         state = self._topic(self.controller)
         if not state:
             return
-        shown = led(self.names, state["leader"], state["leader_epoch"], state["isr"])
-        if shown != self._shown:
-            self._shown = shown
-            self.note(f"metadata: {shown}")
+        self._news.look(state["leader"], state["leader_epoch"], state["isr"])
         if self._production.is_judged and len(state["isr"]) > 1:
             self._nobody_is_fenced(state)
 

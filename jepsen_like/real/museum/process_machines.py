@@ -4,14 +4,14 @@ Messages are held by the proxies that stand between nodes. What only the simulat
 raises Misused.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.faults.message_rules import Action, FrameRule, Trigger, api_key_of
 from jepsen_like.real.impairments import Cut, Imposed
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.language.forms import Misused, Names
-from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, Traffic, fetches_of
 from wire.api_table import CONTROL_RPCS
 
 __all__ = ["ProcessMachines"]
@@ -108,21 +108,13 @@ class ProcessMachines:
 
     # --- messages -----------------------------------------------------------------------
 
-    def hold_api(
-        self,
-        api: str,
-        sources: Sequence[int],
-        targets: Sequence[int],
-        *,
-        is_request: bool,
-        name: str = "",
-        times: int | None = None,
-    ) -> None:
-        self.messages.note_api(api, sources, targets, is_request=is_request, times=times)
+    def hold_api(self, held: Traffic, name: str = "") -> None:
+        self.messages.note_api(held)
+        api, is_request, times = held.api, held.is_request, held.times
         key = _CONTROL_KEYS[api] if api in _CONTROL_KEYS else api_key_of(api)
-        froms = [None] if set(self._names.nodes()) <= set(sources) else sources
+        froms = [None] if set(self._names.nodes()) <= set(held.sources) else held.sources
         for source in froms:
-            for target in targets:
+            for target in held.targets:
                 self._hold(key, source, target, is_request=is_request, name=name, times=times)
 
     def hold_fetches(self, follower: int, leader: int) -> None:

@@ -8,7 +8,7 @@ do.
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jepsen_like.real.kafka_client import Client
 from jepsen_like.real.layout import Address
@@ -17,19 +17,11 @@ from jepsen_like.real.museum.process_machines import ProcessMachines
 from jepsen_like.real.museum.rig import Rig
 from jepsen_like.scenarios.cluster.directed_clients import Produced, number_of
 from jepsen_like.scenarios.language.forms import Misused, Names
-from jepsen_like.scenarios.stage.story import Production, Story
-from jepsen_like.sim.violation import Stuck
+from jepsen_like.scenarios.stage.story import Awaiting, Production, Story
 from wire.batch import headers
 from wire.varint import Malformed
 
-__all__ = [
-    "SETTLED_MS",
-    "TIMEOUT_MS",
-    "TOPIC",
-    "WAIT_MS",
-    "DirectedProcesses",
-    "ProcessPartition",
-]
+__all__ = ["SETTLED_MS", "TIMEOUT_MS", "TOPIC", "WAIT_MS", "DirectedProcesses", "ProcessPartition"]
 
 TOPIC = "orders"
 WAIT_MS = 15_000
@@ -37,9 +29,10 @@ SETTLED_MS = 10_000  # after healing: until all are in sync
 TIMEOUT_MS = 10_000
 
 
-class DirectedProcesses(ABC):
+class DirectedProcesses(Awaiting, ABC):
+    machines: ProcessMachines
+    wait_ms = WAIT_MS
     streams = None
-    bound = ""  # that is broken by what does not come to hold, if no other is named
 
     def __init__(
         self, production: Production, rig: Rig, nodes: Sequence[int], *, pace: int = 1
@@ -63,25 +56,6 @@ class DirectedProcesses(ABC):
     def note(self, what: str) -> None:
         with self.lock:
             self._production.note(what)
-
-    def until(
-        self,
-        condition: Callable[[], bool],
-        what: str,
-        *,
-        bound: str = "",
-        within_ms: int = WAIT_MS,
-    ) -> None:
-        if self.machines.reach(condition, within_ms):
-            self.note(what)
-            return
-        broken = bound or self.bound
-        assert broken, f"the schedule never came to this: {what}"
-        raise Stuck(broken, f"not within {within_ms} ms: {what}{self._told_instead()}")
-
-    def _told_instead(self) -> str:
-        """What is so, for the message about what did not come to hold."""
-        return ""
 
     def stop(self, node: int) -> None:
         raise Misused("an orderly stop ends the process that the schedule goes on with")

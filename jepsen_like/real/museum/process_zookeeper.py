@@ -23,8 +23,8 @@ from jepsen_like.real.museum.process_clients import RealClients
 from jepsen_like.real.museum.process_partition import TIMEOUT_MS, TOPIC, WAIT_MS, ProcessPartition
 from jepsen_like.real.museum.rig import Rig, reaches
 from jepsen_like.scenarios.settings import ZkSettings
-from jepsen_like.scenarios.stage.story import Production
-from jepsen_like.scenarios.zookeeper.zk_promises import ZkNews, is_led, must_rest, writes
+from jepsen_like.scenarios.stage.story import News, Production
+from jepsen_like.scenarios.zookeeper.zk_promises import is_led, must_rest, writes
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck
 from wire.messages.topics import DeleteTopicsResponse
@@ -47,7 +47,7 @@ class ProcessZooKeeper(ProcessPartition):
         self._design = design
         self._zookeeper = KazooClient(hosts=rig.cluster.layout.zookeeper_connect)
         self.watched = self._partition_of(TOPIC)
-        self._news = ZkNews(self.watched, self.names, self.note)
+        self._news = News("ZooKeeper", self.names, self.note)
         self._is_watching = False
         self.names.changing["controller"] = lambda: self.controller
         self._clients = self._clients_of(TOPIC)
@@ -110,8 +110,9 @@ class ProcessZooKeeper(ProcessPartition):
         return data
 
     def _look(self) -> None:
-        if self._is_watching:
-            self._news.look()
+        state = self.watched.state if self._is_watching else None
+        if state is not None:
+            self._news.look(state.leader, state.leader_epoch, state.isr)
 
     # --- the way to ZooKeeper -----------------------------------------------------------------
 

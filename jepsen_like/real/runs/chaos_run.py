@@ -14,10 +14,16 @@ from jepsen_like.histories.history import Header, History, read_history
 from jepsen_like.real.clients.client_choice import client_opener, require_client
 from jepsen_like.real.clients.kafka_admin import create_topic
 from jepsen_like.real.clients.target import Nodes, Target
+from jepsen_like.real.credentials import NO_CREDENTIALS
 from jepsen_like.real.kafka_client import NoAnswer
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.real.runs.directory import RunDirectory
-from jepsen_like.real.runs.environment import Environment, our_cluster, their_cluster
+from jepsen_like.real.runs.environment import (
+    Environment,
+    Secure,
+    our_cluster,
+    their_cluster,
+)
 from jepsen_like.real.runs.outcome import Interrupted, Ran, Watcher, described, whole_run
 from jepsen_like.real.runs.phases import Phases
 from jepsen_like.real.runs.run_options import RunOptions
@@ -25,7 +31,7 @@ from jepsen_like.real.runs.worker_threads import Recording
 from jepsen_like.report.document import Told
 from jepsen_like.report.page import page
 from jepsen_like.sim.runs.sweep import commit_of_code
-from jepsen_like.workloads.registry import WORKLOADS
+from jepsen_like.workloads.registry import PROMISES, WORKLOADS
 from jepsen_like.workloads.workload import NewTopic, WorkloadOptions
 from wire.errors import ErrorCode
 
@@ -36,13 +42,19 @@ _SETUP_SECONDS = 30.0
 _AGAIN_SECONDS = 0.2
 
 
-def execute(options: RunOptions, watcher: Watcher) -> Ran:
-    """Raises Interrupted, or ClusterError where no run could be made of it."""
+def execute(
+    options: RunOptions, watcher: Watcher, secure: Secure = lambda _: NO_CREDENTIALS
+) -> Ran:
+    """Raises Interrupted, or ClusterError where no run could be made of it.
+
+    `secure` makes what a cluster of ours needs, before it starts, if its layout says so.
+    """
     require_client(options.workload, options.client)
     directory = RunDirectory(options.directory)
     directory.create()
     schedule = options.schedule()
-    cluster = their_cluster(options) if options.servers else our_cluster(options, watcher)
+    is_theirs = bool(options.servers)
+    cluster = their_cluster(options) if is_theirs else our_cluster(options, watcher, secure)
     with cluster as environment:  # if that cannot be reached, nothing is in the way of a second try
         directory.describe(options, schedule)
         target = environment.target
@@ -60,7 +72,7 @@ def execute(options: RunOptions, watcher: Watcher) -> Ran:
             workload=workload.name,
             seed=options.seed,
             design=options.design,
-            options=own.described(),
+            options={**own.described(), **PROMISES.get(workload.name, {})},
         )
         with Recording(directory.history, header) as recording:
             phases = Phases(
@@ -124,7 +136,7 @@ def _workload_options(options: RunOptions, target: Target) -> WorkloadOptions:
 def _create_topics(environment: Environment, topics: Sequence[NewTopic], watcher: Watcher) -> None:
     if not topics:
         return
-    nodes = Nodes(environment.target.brokers, _SETUP_SECONDS)
+    nodes = environment.target.of_brokers(_SETUP_SECONDS)
     try:
         for topic in topics:
             watcher.progress(f"creating {topic.name}")

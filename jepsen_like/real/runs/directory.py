@@ -22,7 +22,7 @@ __all__ = ["RunDirectory"]
 
 _DESCRIBED = (  # options of a run
     *("design", "workload", "faults", "seconds", "seed", "controllers", "brokers"),
-    *("client", "idempotent"),
+    *("client", "idempotent", "security"),
 )
 _PACKAGES = ("quorumlab", "confluent-kafka", "aiokafka", "msgpack", "numpy")
 

@@ -9,7 +9,7 @@ clients and brokers there is a proxy before each broker, and clients are told of
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from jepsen_like.faults.fault import Injector
 from jepsen_like.faults.kinds import KINDS, Medium
 from jepsen_like.faults.participants import CLIENTS
 from jepsen_like.real.clients.target import Target, target_of_layout, target_of_servers
+from jepsen_like.real.credentials import Credentials
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.injection.local_injectors import injectors, prepared
 from jepsen_like.real.injection.namespaces import free_network, why_no_namespaces
@@ -29,7 +30,7 @@ from jepsen_like.real.proxy import ProxyMesh
 from jepsen_like.real.runs.outcome import Interrupted, Watcher
 from jepsen_like.real.runs.run_options import RunOptions
 
-__all__ = ["Environment", "our_cluster", "their_cluster", "why_not"]
+__all__ = ["Environment", "Secure", "our_cluster", "their_cluster", "why_not"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Environment:
 @contextmanager
 def their_cluster(options: RunOptions) -> Iterator[Environment]:
     """Without faults clients go straight to it; else a proxy stands before each broker."""
-    target = target_of_servers(list(options.servers))
+    target = target_of_servers(list(options.servers), options.credentials)
     if not options.faults:
         yield Environment(target=target, injectors={})
         return
@@ -65,13 +66,19 @@ def their_cluster(options: RunOptions) -> Iterator[Environment]:
         for broker, (_, port) in target.brokers.items()
     ]
     proxies = {link.target: (HOST, link.port) for link in links}
-    with ProxyMesh(links, seed=options.seed, elsewhere=target.brokers) as mesh:
+    tls = options.credentials.proxied
+    with ProxyMesh(links, seed=options.seed, elsewhere=target.brokers, tls=tls) as mesh:
         known = on_flows([list(target.brokers)], mesh)
-        yield Environment(target=replace(target, brokers=proxies), injectors=known)
+        credentials = options.credentials if tls is None else tls.credentials
+        met = replace(target, brokers=proxies, credentials=credentials)
+        yield Environment(target=met, injectors=known)
+
+
+Secure = Callable[[LocalCluster], Credentials]
 
 
 @contextmanager
-def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
+def our_cluster(options: RunOptions, watcher: Watcher, secure: Secure) -> Iterator[Environment]:
     """Started and ready; stopped when left. Raises Interrupted."""
 
     def progress(text: str) -> None:
@@ -84,6 +91,7 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
         stack.enter_context(cluster.lock())
         mesh = stack.enter_context(ProxyMesh(cluster.layout.proxied, seed=options.seed))
         gear = stack.enter_context(prepared(cluster, options.kinds))
+        cluster.credentials = secure(cluster)  # on the disks that it was given
         known = injectors(cluster, mesh, gear)
         for kind in options.kinds:
             if why := known[kind].why_not:
@@ -92,7 +100,7 @@ def our_cluster(options: RunOptions, watcher: Watcher) -> Iterator[Environment]:
         cluster.start_all()
         cluster.wait_ready(progress=progress)
         yield Environment(
-            target=target_of_layout(cluster.layout),
+            target=target_of_layout(cluster.layout, cluster.credentials),
             injectors=known,
             cluster=cluster,
             zookeepers=zookeeper_nodes(cluster.layout),
@@ -144,6 +152,7 @@ def _create(options: RunOptions, directory: Path) -> LocalCluster:
         design=options.design if options.has_zookeeper else None,
         engine=options.engine,
         zookeepers=options.zookeepers if options.has_zookeeper else None,
+        security=options.security,
     )
 
 

@@ -11,11 +11,12 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from jepsen_like.histories.history import Kind, Op, Value, key_of
 from jepsen_like.real.clients.target import Target
-from jepsen_like.real.pages import Answered, ask
+from jepsen_like.real.pages import Answered
 from jepsen_like.real.runs.worker_threads import Recording
 from jepsen_like.workloads.workload import comparable, observation
 from wire.zk.designs import Design
@@ -38,7 +39,7 @@ class Observers:
         interval_seconds: float,
         design: Design | None = None,
     ) -> None:
-        self._http = target.http
+        self._target = target
         self._topics = topics
         self._recording = recording
         self._interval_seconds = interval_seconds
@@ -47,9 +48,10 @@ class Observers:
         self._quorums: dict[int, Mapping[str, Any]] = {}  # as each node described it last
         self._partitions: dict[int, Mapping[str, Any]] = {}
         self._starts = Counter[int]()
+        self._newest_epoch = -1
         self._threads = [
             threading.Thread(target=self._watch, args=(node,), name=f"observer-{node}", daemon=True)
-            for node in self._http
+            for node in target.http
         ]
 
     def start(self) -> None:
@@ -75,12 +77,12 @@ class Observers:
 
     def elections(self) -> tuple[int, int]:
         """How often controllers and partition leaders were elected since the cluster began."""
-        _, epoch = self.controller()
+        self._newest_epoch = max(self._newest_epoch, self.controller()[1])  # all may be down now
         leader_epochs: dict[str, int] = {}
         for states in list(self._partitions.values()):
             for key, (_, leader_epoch, *_) in states.items():
                 leader_epochs[key] = max(leader_epoch, leader_epochs.get(key, 0))
-        return epoch, sum(leader_epochs.values())
+        return self._newest_epoch, sum(leader_epochs.values())
 
     def partition_leaders(self) -> set[int]:
         """As the nodes told last; they need not agree."""
@@ -126,13 +128,13 @@ class Observers:
 
     def _ask(self, node: int, path: str) -> Answered:
         """A process that is gone refuses connections for longer than one interval of samples."""
-        answered = ask(self._http[node], path, timeout_seconds=_ANSWER_SECONDS)
+        answered = self._target.page(node, path, timeout_seconds=_ANSWER_SECONDS)
         if not answered.is_sent:
             self._starts[node] += 1  # if it comes back, it may know less than it did
         return answered
 
 
-_WRITES = ("send", "write", "cas", "add")
+_WRITES = ("send", "write", "cas", "add", "txn", "transfer")
 _READS = ("poll", "read")
 
 
@@ -176,10 +178,14 @@ class Served:
 def _keys(value: Value) -> Sequence[str]:
     """The keys in the value of an ok operation, in each of its forms."""
     match value:
-        case [["send", key, _]]:
-            return [key]
         case [["poll", found]]:
             return list(found)
+        case [["send", _, _], *_]:
+            return [key for _, key, _ in value]
+        case {"from": giver, "to": taker}:
+            return [giver, taker]
+        case dict(balances):
+            return list(balances)
         case [str(key), _]:
             return [key]
         case str(element):
@@ -190,10 +196,11 @@ def _keys(value: Value) -> Sequence[str]:
 
 def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
     """The nodes that are not ready, and the partitions that are not in sync."""
-    missing = []
-    for node, address in target.http.items():
-        if ask(address, "/readyz", timeout_seconds=_ANSWER_SECONDS).status != 200:
-            missing.append(f"node {node} is not ready")
+    missing = [
+        f"node {node} is not ready"
+        for node in target.http
+        if target.page(node, "/readyz", timeout_seconds=_ANSWER_SECONDS).status != HTTPStatus.OK
+    ]
     if missing:
         return missing
     brokers = [node for node in target.http if node in target.brokers]
@@ -206,7 +213,7 @@ def missing_in_cluster(target: Target, topics: Sequence[str]) -> Sequence[str]:
 
 
 def _out_of_sync(target: Target, node: int, topic: str) -> Sequence[str]:
-    answered = ask(target.http[node], f"/v1/topics/{topic}", timeout_seconds=_ANSWER_SECONDS)
+    answered = target.page(node, f"/v1/topics/{topic}", timeout_seconds=_ANSWER_SECONDS)
     if answered.status != 200:
         return [f"node {node} does not know {topic}"]
     rows: Sequence[Mapping[str, Any]] = answered.page["partitions"]

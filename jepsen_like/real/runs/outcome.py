@@ -159,6 +159,7 @@ def described(options: RunOptions, ran: Ran) -> dict[str, Value]:
         ),
         "workload": options.workload,
         "client": options.client,
+        "security": options.security,
         "seed": options.seed,
         "seconds": options.seconds,
         "command": options.command,

@@ -7,6 +7,7 @@ from pathlib import Path
 from jepsen_like.faults.fault import Role, Scheduled
 from jepsen_like.faults.fault_schedule import draw_schedule
 from jepsen_like.faults.kinds import kind_and_role
+from jepsen_like.real.credentials import NO_CREDENTIALS, Credentials
 from jepsen_like.real.layout import Address
 from wire.zk.designs import DESIGNS, ZK_KIP497
 
@@ -33,7 +34,9 @@ class RunOptions:
     client: str = "confluent"
     idempotent: bool = True
     keep: bool = False  # the data directories of a run without violation, too
+    security: str = ""  # what its clients speak: see `jepsen_like.real.secured`
     servers: Sequence[Address] = ()
+    credentials: Credentials = NO_CREDENTIALS  # of `servers`
     command: str = ""  # that makes the run again
     # A mistake that the checker must catch; only tests set it.
     stale_reads_as_reads: bool = False

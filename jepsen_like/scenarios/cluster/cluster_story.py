@@ -7,7 +7,7 @@ from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.scenarios.cluster.directed_clients import values_in
-from jepsen_like.scenarios.stage.story import Story, appended_after, told_to_part
+from jepsen_like.scenarios.stage.story import Story, Told, appended_after, told_to_part
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.world.host import Host
@@ -31,17 +31,13 @@ class ClusterStory(Observer):
         self._name = partition
         self._asked: dict[tuple[int, int], object] = {}  # by node and token: the request
         self._active: set[int] = set()
-        self._brokers: dict[int, str] = {}
-        self._partition = ""
-        self._roles: dict[int, str] = {}
-        self._high_watermarks: dict[int, int] = {}
+        self._told = Told(story)
         self._written: dict[int, Entry | None] = {}
 
     def forget(self, node: int) -> None:
         """Its process has ended: what it says next is news."""
         self._active.discard(node)
-        self._roles.pop(node, None)
-        self._high_watermarks.pop(node, None)
+        self._told.forget(node, ("role", "high watermark"))
 
     # --- Observer -----------------------------------------------------------------------
 
@@ -126,15 +122,11 @@ class ClusterStory(Observer):
     def _tell_metadata(self, cluster: Cluster) -> None:
         for node, broker in cluster.metadata.image.brokers.items():
             told = _broker(broker)
-            if self._brokers.get(node) != told:
-                self._brokers[node] = told
-                self.story.tell(f"metadata: broker {node} is {told}")
+            self._told.tell("broker", node, told, f"metadata: broker {node} is {told}")
         for watched in cluster.partitions.watched.values():
             if watched.name == self._name and watched.state is not None:
                 told = _partition(watched.state)
-                if told != self._partition:
-                    self._partition = told
-                    self.story.tell(f"metadata: {self._name}: {told}")
+                self._told.tell("partition", None, told, f"metadata: {self._name}: {told}")
 
     def _tell_log(self, host: Host) -> None:
         stored = host.disk.logs.get(self._name)
@@ -156,15 +148,13 @@ class ClusterStory(Observer):
                 self._tell_role(node, "has no leader to follow")
             case _:
                 return
-        high_watermark = partition.open_log.high_watermark
-        if self._high_watermarks.get(node, 0) != high_watermark:
-            self._high_watermarks[node] = high_watermark
-            self.story.tell(f"{node} knows that all before {high_watermark} is committed")
+        end = partition.open_log.high_watermark or None  # nothing is told of the beginning
+        self._told.tell(
+            "high watermark", node, end, f"{node} knows that all before {end} is committed"
+        )
 
     def _tell_role(self, node: int, told: str) -> None:
-        if self._roles.get(node) != told:
-            self._roles[node] = told
-            self.story.tell(f"{node} {told}")
+        self._told.tell("role", node, told, f"{node} {told}")
 
 
 def _broker(broker: BrokerImage) -> str:

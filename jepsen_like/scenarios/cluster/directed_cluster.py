@@ -6,19 +6,19 @@ at the right moments; the invariants look on as in every run. `finish` heals all
 the cluster comes to rest with everything that was promised.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from broker.broker import Broker
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import PartitionState
+from jepsen_like.clients.admin_client import reassignment
 from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
 from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
 from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
-from jepsen_like.scenarios.stage.story import Production, Story, led
+from jepsen_like.scenarios.stage.story import Awaiting, News, Production, Story
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.cluster_run import check_end
@@ -29,23 +29,20 @@ from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.time.virtual_time import EventsSpent
 from jepsen_like.sim.violation import Stuck, Violation
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from wire.messages.partitions import ElectLeadersRequest
 
 __all__ = ["PARTITION", "WAIT_MS", "DirectedCluster"]
 
 PARTITION = f"{TOPIC}-0"
-WAIT_MS = 20_000  # for what a schedule waits for, unless it says otherwise
+WAIT_MS = Awaiting.wait_ms
 _LAST = "!"
 _LEADING_MS = 2_000  # until an elected leader knows of it, or a reader has all
 
 
-class DirectedCluster:
+class DirectedCluster(Awaiting):
     """Controllers have the first numbers, brokers the next."""
+
+    machines: SimulatedMachines
 
     def __init__(
         self,
@@ -64,7 +61,6 @@ class DirectedCluster:
         production.now_us = lambda: world.now_us
         self.streams = streams
         self.story = Story()
-        self.note = production.note
         self.names = Names(lambda: self.machines.nodes)
         self.names.changing["controller"] = lambda: self.controller
         self.topics: dict[str, Key] = {}  # beside orders, by the name that a scenario gives them
@@ -87,7 +83,7 @@ class DirectedCluster:
         self.clients.host = world.add_client(self.clients)
         self.sent = self.clients.sent
         self._convergence = Convergence(cluster, events_max=self.machines.events_max, patience=2)
-        self._shown = ""
+        self._news = News("metadata", self.names, self.note)
         for host in cluster.hosts.values():
             host.start()
 
@@ -220,21 +216,13 @@ class DirectedCluster:
         state = self.partition
         if state is None or self.names.of(self.brokers[0]).isdecimal():
             return
-        shown = led(self.names, state.leader, state.leader_epoch, state.isr)
-        if shown != self._shown:
-            self._shown = shown
-            self.note(f"metadata: {shown}")
+        self._news.look(state.leader, state.leader_epoch, state.isr)
 
-    def until(
-        self, condition: Callable[[], bool], what: str, *, bound: str = "", within_ms: int = WAIT_MS
-    ) -> None:
-        """Stuck under the name of `bound` if it does not come true; without one, the schedule is
-        not what it was meant to be."""
-        if self.machines.reach(condition, within_ms):
-            self.note(what)
-            return
-        assert bound, f"the schedule never came to this: {what}; {self.state}"
-        raise Stuck(bound, f"not within {within_ms} ms: {what}")
+    def note(self, what: str) -> None:
+        self._production.note(what)
+
+    def _told_instead(self) -> str:
+        return f"; {self.partition}"
 
     def begin(self, start_ms: int) -> None:
         """Wait until all are up, and give out the names."""
@@ -314,7 +302,7 @@ class DirectedCluster:
     def reassign(self, replicas: list[int]) -> None:
         """An administrator wants these replicas and no others, and is not waited for."""
         self.note(f"an administrator wants the replicas to be {self.names.listed(replicas)}")
-        self.clients.order(self.controller, _reassignment(replicas))
+        self.clients.order(self.controller, reassignment(PARTITION, replicas))
 
     def prefer(self, node: int, controller: int) -> None:
         """Make it the first of the replicas, and have the first one elected."""
@@ -322,7 +310,7 @@ class DirectedCluster:
         def elect(_answer: object) -> None:
             self.clients.ask(controller, ElectLeadersRequest(), lambda _answer, _now_ms: None)
 
-        self.clients.order(controller, _reassignment(self._first(node)), elect)
+        self.clients.order(controller, reassignment(PARTITION, self._first(node)), elect)
 
     def _first(self, node: int) -> list[int]:
         return [node, *(replica for replica in self.state.replicas if replica != node)]
@@ -337,7 +325,7 @@ class DirectedCluster:
         assert is_elected, f"{node} is not elected: {self.state}"
 
     def _elects(self, node: int) -> bool:
-        self.clients.order(self.controller, _reassignment(self._first(node)))
+        self.clients.order(self.controller, reassignment(PARTITION, self._first(node)))
         if not self.machines.reach(lambda: self.state.replicas[0] == node, WAIT_MS):
             return False
         self.clients.order(self.controller, ElectLeadersRequest())
@@ -393,9 +381,3 @@ class DirectedCluster:
         return replica is not None and (
             replica.open_log.high_watermark == replica.open_log.end_offset
         )
-
-
-def _reassignment(replicas: list[int]) -> AlterPartitionReassignmentsRequest:
-    partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))
-    topic = ReassignableTopic(name=TOPIC, partitions=(partition,))
-    return AlterPartitionReassignmentsRequest(topics=(topic,))

@@ -7,7 +7,7 @@ disk that a scenario has slowed down it is also told when it is written.
 
 from itertools import groupby
 
-from jepsen_like.scenarios.stage.story import Story, appended_after, offsets, told_to_part
+from jepsen_like.scenarios.stage.story import Story, Told, appended_after, offsets, told_to_part
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -50,17 +50,12 @@ class QuorumStory(Observer):
         self.slow: set[int] = set()  # nodes whose disks the scenario has slowed down
         self.story = story
         self._asked: dict[tuple[int, int], object] = {}  # by node and token: the request
-        self._roles: dict[int, str] = {}
-        self._high_watermarks: dict[int, int | None] = {}
+        self._told = Told(story)
         self._durable: dict[int, Entry | None] = {}
         self._written: dict[int, Entry | None] = {}
-        self._downloads: dict[int, object] = {}
 
     def forget(self, node: int) -> None:
-        """Its process has ended: what it says next is news."""
-        self._roles.pop(node, None)
-        self._high_watermarks.pop(node, None)
-        self._downloads.pop(node, None)
+        self._told.forget(node, ("role", "high watermark", "download"))
 
     # --- Observer -----------------------------------------------------------------------
 
@@ -100,7 +95,9 @@ class QuorumStory(Observer):
         replica = self._replica_of(host)
         self._tell_role(host.node_id, replica)
         self._tell_log(host)
-        self._tell_high_watermark(host.node_id, replica)
+        end = replica.high_watermark
+        line = f"{host.node_id} knows that all before {end} is committed"
+        self._told.tell("high watermark", host.node_id, end, line)
 
     # --- what is told -------------------------------------------------------------------
 
@@ -120,9 +117,7 @@ class QuorumStory(Observer):
     def _tell_role(self, node: int, replica: RunningReplica) -> None:
         leader = replica.leader
         told = _ROLES[replica.role_name].format(epoch=leader.epoch, leader=leader.leader_id)
-        if self._roles.get(node) != told:
-            self._roles[node] = told
-            self.story.tell(f"{node} {told}")
+        self._told.tell("role", node, told, f"{node} {told}")
 
     def _tell_log(self, host: Host) -> None:
         node, log = host.node_id, host.disk.log(METADATA_LOG)
@@ -141,20 +136,10 @@ class QuorumStory(Observer):
             place = offsets(run[0].base_offset, run[-1].next_offset)
             self.story.tell(f"{node} {verb} {place} of epoch {epoch}{kind}")
 
-    def _tell_high_watermark(self, node: int, replica: RunningReplica) -> None:
-        high_watermark = replica.high_watermark
-        if self._high_watermarks.get(node) != high_watermark:
-            self._high_watermarks[node] = high_watermark
-            if high_watermark is not None:
-                self.story.tell(f"{node} knows that all before {high_watermark} is committed")
-
     def _tell_download(self, node: int, request: FetchSnapshotRequest, source: int) -> None:
         snapshot = request.topics[0].partitions[0].snapshot_id
-        if self._downloads.get(node) != snapshot:
-            self._downloads[node] = snapshot
-            self.story.tell(
-                f"{node} fetches the snapshot of all before {snapshot.end_offset} from {source}"
-            )
+        line = f"{node} fetches the snapshot of all before {snapshot.end_offset} from {source}"
+        self._told.tell("download", node, snapshot, line)
 
 
 def _kind_of(entry: Entry) -> str:

@@ -1,10 +1,10 @@
 """Commands and conditions that a quorum and a cluster share: time, processes, links, messages."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from jepsen_like.scenarios.language.forms import Forms, Misused, Names
-from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, Traffic, fetches_of
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
 from jepsen_like.scenarios.stage.story import Story
 
@@ -58,16 +58,7 @@ class Machines(Protocol):
     def heal(self) -> None:
         """All links are whole again."""
 
-    def hold_api(
-        self,
-        api: str,
-        sources: Sequence[int],
-        targets: Sequence[int],
-        *,
-        is_request: bool,
-        name: str = ...,
-        times: int | None = ...,
-    ) -> None: ...
+    def hold_api(self, held: Traffic, name: str = ...) -> None: ...
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Keep the fetches of the node and the answers: it gets nothing of that log."""
 
@@ -168,7 +159,7 @@ def isolate(directed: Directed, nodes: list[int]) -> None:
 def hold(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
-    directed.machines.hold_api(api, sources, targets, is_request=True, name=name)
+    directed.machines.hold_api(Traffic(api, sources, targets), name)
 
 
 @FORMS.form("hold API answers from SOURCES to TARGETS", "keep answers on their way")
@@ -176,21 +167,21 @@ def hold(
 def hold_answers(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str = ""
 ) -> None:
-    directed.machines.hold_api(api, sources, targets, is_request=False, name=name)
+    directed.machines.hold_api(Traffic(api, sources, targets, is_request=False), name)
 
 
 @FORMS.form("hold one API from SOURCES to TARGETS as NAME", "keep the next request on its way")
 def hold_one(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str
 ) -> None:
-    directed.machines.hold_api(api, sources, targets, is_request=True, name=name, times=1)
+    directed.machines.hold_api(Traffic(api, sources, targets, times=1), name)
 
 
 @FORMS.form("hold one API answer from SOURCES to TARGETS as NAME", "keep the next answer")
 def hold_one_answer(
     directed: Directed, api: str, sources: list[int], targets: list[int], name: str
 ) -> None:
-    directed.machines.hold_api(api, sources, targets, is_request=False, name=name, times=1)
+    directed.machines.hold_api(Traffic(api, sources, targets, is_request=False, times=1), name)
 
 
 @FORMS.form("release fetches of NODE from OTHER", "what was held arrives now")

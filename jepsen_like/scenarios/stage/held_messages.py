@@ -1,14 +1,26 @@
 """Messages that are held back, by the names that a scenario gives to the rules that hold them."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jepsen_like.faults.message_rules import Armed
 from jepsen_like.scenarios.language.forms import Names
 
-__all__ = ["HeldMessages", "fetches_of"]
+__all__ = ["HeldMessages", "Traffic", "fetches_of"]
 
 Rule = Armed[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Requests of an API, or the answers to them; all, or so many."""
+
+    api: str
+    sources: Sequence[int]
+    targets: Sequence[int]
+    is_request: bool = True
+    times: int | None = None
 
 
 class HeldMessages:
@@ -37,18 +49,10 @@ class HeldMessages:
         verb = "is" if len(one) == 1 else "are"
         self._note(f"{self._names.listed(one)} {verb} cut off from {self._names.listed(other)}")
 
-    def note_api(
-        self,
-        api: str,
-        sources: Sequence[int],
-        targets: Sequence[int],
-        *,
-        is_request: bool,
-        times: int | None,
-    ) -> None:
-        amount = "every" if times is None else "one"
-        what = f"{amount} {api} {'request' if is_request else 'answer'}"
-        ends = f"from {self._names.listed(sources)} to {self._names.listed(targets)}"
+    def note_api(self, held: Traffic) -> None:
+        amount = "every" if held.times is None else "one"
+        what = f"{amount} {held.api} {'request' if held.is_request else 'answer'}"
+        ends = f"from {self._names.listed(held.sources)} to {self._names.listed(held.targets)}"
         self._note(f"{self._keeper} holds {what} {ends}")
 
     def note_fetches(self, follower: int, leader: int) -> None:

@@ -3,12 +3,12 @@
 Each fault is noted in the account of the run, with the names that the nodes have there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from jepsen_like.faults.cut_links import both_ways
 from jepsen_like.scenarios.language.forms import Misused, Names
-from jepsen_like.scenarios.stage.held_messages import HeldMessages, fetches_of
+from jepsen_like.scenarios.stage.held_messages import HeldMessages, Traffic, fetches_of
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.world.interception import Interception
 from jepsen_like.sim.world.network import LinkCut, LinkFaults, Message
@@ -16,7 +16,7 @@ from jepsen_like.sim.world.world import World
 from wire.api_table import APIS, CONTROL_RPCS, api_of
 from wire.messages.fetching import FetchRequest, FetchResponse
 
-__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines", "carries"]
+__all__ = ["DISKS", "EVENTS_MAX", "LINKS", "POLL_US", "SimulatedMachines"]
 
 LINKS = LinkFaults(delay_us_min=1_000, delay_us_mean=1)
 DISKS = DiskFaults(sync_us_min=200, sync_us_mean=1, keeps_unsynced=False)
@@ -162,20 +162,9 @@ class SimulatedMachines:
 
         self.messages.add(name, self._interception.hold(takes, times=times))
 
-    def hold_api(
-        self,
-        api: str,
-        sources: Sequence[int],
-        targets: Sequence[int],
-        *,
-        is_request: bool,
-        name: str = "",
-        times: int | None = None,
-    ) -> None:
-        """Requests of an API, or the answers to them."""
-        self.messages.note_api(api, sources, targets, is_request=is_request, times=times)
-        matches = carries(api, sources, targets, is_request=is_request)
-        self.hold(matches, name, times=times)
+    def hold_api(self, held: Traffic, name: str = "") -> None:
+        self.messages.note_api(held)
+        self.hold(_matches(held), name, times=held.times)
 
     def hold_fetches(self, follower: int, leader: int) -> None:
         """Nothing of the leader's log gets to the follower, nor what is parked for it there."""
@@ -190,20 +179,18 @@ class SimulatedMachines:
         return set(nodes) <= self._targets.get(name, set())
 
 
-def carries(
-    api: str, sources: Sequence[int], targets: Sequence[int], *, is_request: bool
-) -> Callable[[Message], bool]:
+def _matches(held: Traffic) -> Callable[[Message], bool]:
     """Raises Misused if there is no such API."""
-    if api not in {each.name for each in (*APIS, *CONTROL_RPCS)}:
-        raise Misused(f"there is no request `{api}`; fetch, vote, alter_partition, … are some")
+    if held.api not in {each.name for each in (*APIS, *CONTROL_RPCS)}:
+        raise Misused(f"there is no request `{held.api}`; fetch, vote, alter_partition, … are some")
 
     def matches(message: Message) -> bool:
         return (
-            message.source in sources
-            and message.target in targets
-            and message.is_request == is_request
+            message.source in held.sources
+            and message.target in held.targets
+            and message.is_request == held.is_request
             and type(message.body).__module__.startswith(_APIS_OF)
-            and api_of(type(message.body)).name == api
+            and api_of(type(message.body)).name == held.api
         )
 
     return matches

@@ -6,21 +6,25 @@ only what clients saw can tell (`is_judged`); in the simulator, and some of them
 The history is as `jepsen_like.histories.history` has it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from jepsen_like.histories.history import Value
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.open_history import OpenHistory
+from jepsen_like.sim.violation import Stuck
 from wire.messages.fetching import EpochEndOffset
 
 __all__ = [
+    "Awaiting",
+    "News",
     "Production",
     "Step",
     "Story",
+    "Told",
     "appended_after",
-    "led",
     "logs_table",
     "offsets",
     "table",
@@ -42,6 +46,26 @@ class Story:
     def take(self) -> list[str]:
         lines, self._lines = self._lines, []
         return lines
+
+
+class Told:
+    """What was told of each node last: it is told again when it has changed."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._last: dict[tuple[str, object], object] = {}
+
+    def forget(self, node: int, kinds: Collection[str]) -> None:
+        """Its process has ended: what it says next is news."""
+        for kind in kinds:
+            self._last.pop((kind, node), None)
+
+    def tell(self, kind: str, of: object, what: object, line: str) -> None:
+        """`line` says it. None is remembered, and not told."""
+        if self._last.get((kind, of)) != what:
+            self._last[kind, of] = what
+            if what is not None:
+                self._story.tell(line)
 
 
 def offsets(first: int, end: int) -> str:
@@ -71,13 +95,6 @@ def told_to_part(node: int, follower: int, diverging: EpochEndOffset) -> str:
         f"{node} tells {follower} that their logs part: here epoch {diverging.epoch}"
         f" ends at offset {diverging.end_offset}"
     )
-
-
-def led(names: Names, leader: int, epoch: int, isr: Iterable[int]) -> str:
-    """`a leads in epoch 1; in sync: a, b`."""
-    who = "nobody" if leader < 0 else names.of(leader)
-    in_sync = ", ".join(sorted(map(names.of, isr))) or "nobody"
-    return f"{who} leads in epoch {epoch}; in sync: {in_sync}"
 
 
 # --- tables, with the columns under each other ----------------------------------------------
@@ -110,6 +127,61 @@ def logs_table(cells: Mapping[int, Mapping[int, str]]) -> list[str]:
 class Step:
     at_ms: int  # of virtual time
     what: str
+
+
+class News:
+    """Notes what `source` says of a partition, if that is news."""
+
+    def __init__(self, source: str, names: Names, note: Callable[[str], None]) -> None:
+        self._source = source
+        self._names = names
+        self._note = note
+        self._shown = ""
+
+    def look(self, leader: int, epoch: int, isr: Iterable[int]) -> None:
+        """`a leads in epoch 1; in sync: a, b`."""
+        who = "nobody" if leader < 0 else self._names.of(leader)
+        in_sync = ", ".join(sorted(map(self._names.of, isr))) or "nobody"
+        shown = f"{self._source}: {who} leads in epoch {epoch}; in sync: {in_sync}"
+        if shown != self._shown:
+            self._shown = shown
+            self._note(shown)
+
+
+class _Reaches(Protocol):
+    def reach(self, condition: Callable[[], bool], within_ms: int) -> bool: ...
+
+
+class Awaiting:
+    """The base of what is directed: it waits, and notes what has come to hold."""
+
+    wait_ms: ClassVar[int] = 20_000  # for what a schedule waits for, unless it says otherwise
+    bound: ClassVar[str] = ""  # that is broken by what does not, if no other is named
+    machines: _Reaches
+
+    def note(self, what: str) -> None:
+        raise NotImplementedError
+
+    def until(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *,
+        bound: str = "",
+        within_ms: int | None = None,
+    ) -> None:
+        """Stuck under the name of `bound`; without one, the schedule is not what it should be."""
+        bound_ms = self.wait_ms if within_ms is None else within_ms
+        if self.machines.reach(condition, bound_ms):
+            self.note(what)
+            return
+        broken = bound or self.bound
+        assert broken, f"the schedule never came to this: {what}{self._told_instead()}"
+        raise Stuck(broken, f"not within {bound_ms} ms: {what}{self._told_instead()}")
+
+    def _told_instead(self) -> str:
+        """What is so, for the message about what did not come to hold."""
+        return ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from jepsen_like.scenarios.cluster.directed_cluster import WAIT_MS
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.settings import ZkSettings
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
-from jepsen_like.scenarios.stage.story import Production, Story
-from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, ZkNews, is_led, must_rest, writes
+from jepsen_like.scenarios.stage.story import Awaiting, News, Production, Story
+from jepsen_like.scenarios.zookeeper.zk_promises import ZkJudge, is_led, must_rest, writes
 from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key
 from jepsen_like.sim.assemblies.designs.zk_cluster import PATIENCE, ZkCluster, ZkOptions
 from jepsen_like.sim.ensemble.zk_client import EnsembleClient
@@ -45,15 +45,15 @@ _STEP_US = 1_000
 _SETTLED_MS = 300  # after a topic has its leader
 
 
-class DirectedZooKeeper(Observer):
+class DirectedZooKeeper(Awaiting, Observer):
     """One partition that counts. `settings`: as in `ZkSettings`."""
 
+    machines: SimulatedMachines
     streams = None
     asked: Callable[[int, Operation], None] = staticmethod(lambda _node, _operation: None)
 
     def __init__(self, production: Production, **settings: Any) -> None:
         self._production = production
-        self.note = production.note
         wanted = ZkSettings(**settings)
         self.cluster = cluster = ZkCluster(production.seed, _options(wanted))
         world = cluster.world
@@ -63,7 +63,7 @@ class DirectedZooKeeper(Observer):
         self.names = Names(lambda: self.brokers)
         self.names.changing["controller"] = lambda: self.controller
         self.watched = ZkPartition(self.design, TopicPartition(TOPIC, 0), cluster.ensemble.data)
-        self._news = ZkNews(self.watched, self.names, self.note)
+        self._news = News("ZooKeeper", self.names, self.note)
         self.machines = SimulatedMachines(
             world,
             self.names,
@@ -99,9 +99,11 @@ class DirectedZooKeeper(Observer):
             self.asked(host.node_id, effect.operation)
 
     def _look(self) -> None:
-        state, epoch = self._news.look(), self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
-        if state is not None and self.design.has_controller:
-            self._judge.look(state, 0 if epoch is None else decode_epoch(epoch))
+        state, epoch = self.watched.state, self.cluster.ensemble.data(paths.CONTROLLER_EPOCH)
+        if state is not None:
+            self._news.look(state.leader, state.leader_epoch, state.isr)
+            if self.design.has_controller:
+                self._judge.look(state, 0 if epoch is None else decode_epoch(epoch))
 
     # --- what is known ------------------------------------------------------------------
 
@@ -171,15 +173,11 @@ class DirectedZooKeeper(Observer):
 
     # --- time ---------------------------------------------------------------------------
 
-    def until(
-        self, condition: Callable[[], bool], what: str, *, bound: str = "", within_ms: int = WAIT_MS
-    ) -> None:
-        """Stuck under the name of `bound`; without one, the schedule is not what it should be."""
-        if self.machines.reach(condition, within_ms):
-            self.note(what)
-            return
-        assert bound, f"the schedule never came to this: {what}; {self.watched.state}"
-        raise Stuck(bound, f"not within {within_ms} ms: {what}; {self.watched.state}")
+    def note(self, what: str) -> None:
+        self._production.note(what)
+
+    def _told_instead(self) -> str:
+        return f"; {self.watched.state}"
 
     def must(self, is_so: bool, rule: str, detail: str) -> None:
         """What the schedule itself has measured."""

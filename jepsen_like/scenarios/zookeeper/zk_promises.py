@@ -12,39 +12,17 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from jepsen_like.scenarios.cluster.cluster_forms import DirectedPartition
-from jepsen_like.scenarios.language.forms import Names
-from jepsen_like.scenarios.stage.story import led
 from jepsen_like.sim.assemblies.cluster.invariants.watched import Acknowledged, Key
 from jepsen_like.sim.ensemble.zk_state import ZkPartition
 from jepsen_like.sim.violation import Stuck, Violation
 from wire.zk.znodes import PartitionState
 
-__all__ = ["Design", "ZkJudge", "ZkNews", "is_led", "must_rest", "writes"]
+__all__ = ["Design", "ZkJudge", "is_led", "must_rest", "writes"]
 
 _LAST = "!"
 _TRIES = 3
 _AGAIN_MS = 500
 _ANSWER_MS = 20_000
-
-
-class ZkNews:
-    """Notes what becomes of a partition in ZooKeeper, if that is news."""
-
-    def __init__(self, partition: ZkPartition, names: Names, note: Callable[[str], None]) -> None:
-        self._partition = partition
-        self._names = names
-        self._note = note
-        self._shown = ""
-
-    def look(self) -> PartitionState | None:
-        """The state of now."""
-        state = self._partition.state
-        if state is not None:
-            shown = led(self._names, state.leader, state.leader_epoch, state.isr)
-            if shown != self._shown:
-                self._shown = shown
-                self._note(f"ZooKeeper: {shown}")
-        return state
 
 
 class ZkJudge:

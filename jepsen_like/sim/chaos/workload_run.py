@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Finding, Verdict, compose
 from jepsen_like.clients.admin_client import AdminClient, RegisterClient, create_topic
+from jepsen_like.clients.bank_client import BankClient
 from jepsen_like.clients.log_client import LogClient
 from jepsen_like.clients.steps import Clock, Steps
 from jepsen_like.faults.kinds import kind_and_role
@@ -36,7 +37,7 @@ from jepsen_like.sim.world.assembly import AnyAssembly
 from jepsen_like.sim.world.client_releases import NEWEST, draw_release, spoken
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.interception import Interception
-from jepsen_like.workloads.registry import WORKLOADS
+from jepsen_like.workloads.registry import PROMISES, WORKLOADS
 from jepsen_like.workloads.workload import Done, NewTopic, Wish, Workload, WorkloadOptions, deed
 
 __all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "workload_of"]
@@ -44,7 +45,7 @@ __all__ = ["client_opener", "failed", "run_plan", "stage_of", "start_nemesis", "
 _QUORUM_WORKLOADS = ("cas-register",)
 # The chance that a process has older software: in most runs none has.
 _OLDER_SHARES = (0.0, 0.0, 0.0, 0.5)
-_LOG_WORKLOADS = ("admin", "kafka", "log", "observe")
+_LOG_WORKLOADS = ("admin", "kafka", "log", "observe", "transactions")
 _EVENTS_MAX = 5_000_000
 _READY_MS = 30_000  # for a cluster to start, and for topics to be made
 _LIVENESS_MS = 45_000
@@ -85,7 +86,11 @@ def _header(plan: Plan) -> Header:
         workload=plan.workload,
         seed=plan.seed,
         design=plan.design,
-        options={"idempotent": plan.idempotent, "simulated": True},
+        options={
+            "idempotent": plan.idempotent,
+            "simulated": True,
+            **PROMISES.get(plan.workload, {}),
+        },
     )
 
 
@@ -352,6 +357,9 @@ def client_opener(plan: Plan, stage: AnyAssembly) -> OpenClient:
         if plan.workload in _QUORUM_WORKLOADS:
             voters = stage.controllers
             return RegisterClient(voters, random=random, timeout_ms=timeout_ms).perform
+        if plan.workload == "bank":
+            bank = BankClient(stage.brokers, clock=clock, random=random, timeout_ms=timeout_ms)
+            return bank.perform
         if plan.workload not in _LOG_WORKLOADS:
             controllers = stage.controllers
             admin = AdminClient(stage.brokers, controllers, random=random, timeout_ms=timeout_ms)
@@ -363,6 +371,7 @@ def client_opener(plan: Plan, stage: AnyAssembly) -> OpenClient:
             random=random,
             timeout_ms=timeout_ms,
             is_idempotent=plan.idempotent,
+            is_read_committed=plan.workload == "transactions",
         )
         if release is NEWEST:
             return client.perform

@@ -13,13 +13,12 @@ from random import Random
 from typing import assert_never
 from uuid import UUID
 
-from jepsen_like.sim.counts import Counts
-from jepsen_like.sim.disks.data_directories import DataDirectories
-from jepsen_like.sim.disks.node_disk import DiskFaults
+from jepsen_like.sim.disks.node_disk import DataDirectories, DiskFaults
 from jepsen_like.sim.logs.logtree import LogTree
 from jepsen_like.sim.logs.stored_log import StoredLog, WriteEffect, new_log
 from jepsen_like.sim.logs.stored_snapshots import is_whole
 from jepsen_like.sim.time.virtual_time import Action, VirtualTime
+from quorum.core.cleaning import Clean, Cleaned
 from quorum.core.effects import (
     Append,
     Configure,
@@ -66,7 +65,6 @@ class Disk:
         *,
         world: VirtualTime,
         random: Random,
-        counts: Counts,
         faults: DiskFaults,
         tree_of: Callable[[str, UUID], LogTree],
     ) -> None:
@@ -83,7 +81,6 @@ class Disk:
         self._random = random
         self._inline = world.fork("inline syncs")  # a stream of its own: others keep their order
         self._inline_share = self._inline.choice((0.0, 0.5, 1.0))
-        self._counts = counts
         self._tree_of = tree_of
         self._deliver: Callable[[Event], None] = nobody
         self._failures: list[Event] = []  # of the effects performed since the last look
@@ -107,7 +104,7 @@ class Disk:
 
     def recover(self, name: str, topic_id: UUID = ZERO_UUID) -> tuple[LogState, ElectionState]:
         stored = self.log(name, topic_id)
-        stored.recover(self._counts)
+        stored.recover(self._world.counts)
         return stored.state(name, self.high_watermarks.get(name, 0)), stored.election
 
     def crash(self, *, power_loss: bool) -> None:
@@ -121,7 +118,7 @@ class Disk:
             tear = self._random.random() < self.faults.torn_write
             if power_loss and not self.faults.keeps_unsynced:
                 stored.lose_unsynced()
-            stored.crash(self._random, self._counts, power_loss=power_loss, tear=tear)
+            stored.crash(self._random, self._world.counts, power_loss=power_loss, tear=tear)
 
     @property
     def found(self) -> tuple[FoundLog, ...]:
@@ -201,20 +198,21 @@ class Disk:
         match effect:
             case Append() | Truncate() | ResetLog():
                 self._failures.append(_lost(effect.log, effect.token, directory_id))
-            case OpenLog() | Read() | FindTimestamp() | Trim() | Retain():
+            case OpenLog() | Read() | FindTimestamp() | Trim() | Retain() | Clean():
                 self._later(0, _lost(effect.log, effect.token, directory_id))
 
     def _perform_on(
         self,
         stored: StoredLog,
-        effect: WriteEffect | Read | FindTimestamp | Trim | Retain | SnapshotEffect,
+        effect: WriteEffect | Read | FindTimestamp | Trim | Retain | Clean | SnapshotEffect,
     ) -> None:
         match effect:
             case Append() | Truncate() | SaveElection() | ResetLog():
                 self._write(stored, effect)
             case Read(token=token, log=name):
                 records = stored.read(effect)
-                self._answer(ReadDone(token=token, log=name, records=records))
+                aborted = stored.aborted_in(records) if effect.wants_aborted else ()
+                self._answer(ReadDone(token=token, log=name, records=records, aborted=aborted))
             case FindTimestamp():
                 self._answer(stored.find(effect))
             case Trim(token=token, log=name) | Retain(token=token, log=name):
@@ -230,6 +228,9 @@ class Disk:
                     size_bytes=stored.size_bytes,
                 )
                 self._later(self._sync_us(), trimmed)
+            case Clean(token=token, log=name):  # there is never enough to clean
+                cleaned = Cleaned(token=token, log=name, size_bytes=stored.size_bytes, next_ms=None)
+                self._later(0, cleaned)
             case SaveSnapshot(content=content):
                 self._draw_later(stored, effect, content)
             case ReceiveSnapshot():
@@ -242,7 +243,7 @@ class Disk:
     def _write(self, stored: StoredLog, effect: WriteEffect) -> None:
         if self._random.random() < self.faults.write_failure:
             stored.failed = True
-            self._counts.fired("write_failed")
+            self._world.counts.fired("write_failed")
             self._failures.append(
                 StorageFailed(log=effect.log, token=effect.token, reason="no space (injected)")
             )
@@ -318,7 +319,7 @@ class Disk:
         if self._random.random() >= self.faults.fsync_failure:
             return False
         stored.failed = True
-        self._counts.fired("fsync_failed")
+        self._world.counts.fired("fsync_failed")
         tell(StorageFailed(log=name, token=token, reason="fsync failed (injected)"))
         return True
 
@@ -339,7 +340,7 @@ class Disk:
         if content is None:
             return
         if is_whole(effect.id, content):
-            self._counts.fired("snapshot_received")
+            self._world.counts.fired("snapshot_received")
             self._rename(stored, effect.log, effect.token, effect.id, content)
         else:
             self._later(self._sync_us(), _no_snapshot(effect.token, effect.log))
@@ -363,7 +364,7 @@ class Disk:
         length = effect.bytes_max
         if length > 1 and self._random.random() < self.faults.short_read:
             length = self._random.randrange(1, length)
-            self._counts.fired("short_read")
+            self._world.counts.fired("short_read")
         records = content[effect.position : effect.position + length]
         return SnapshotRead(
             token=effect.token, log=effect.log, size_bytes=len(content), records=records

@@ -11,7 +11,11 @@ since the log was opened. What the next process finds is held against it (S-DU):
   reset was under way, or the system has read again what a failed sync did not write;
 - a start that is not behind where retention, a deletion of records or a new beginning moved it;
 - a high watermark that was saved of this log, or a lower one, and none of a deleted one (S-HW);
-- the producers whose batches it has, each with its last one, and no batch that it has not (S-PR).
+- the producers whose batches it has, each with its last one, and no batch that it has not (S-PR);
+- of those the transactions that are open, and where they began (S-PR).
+
+What a process reads was written; it is told of the aborted transactions in it, and of no other ones
+if it asks for them (S-TX).
 
 Opening a log makes what was found of it durable.
 """
@@ -23,10 +27,10 @@ from jepsen_like.sim.disks.promises import content_of, possible_last, promised, 
 from jepsen_like.sim.disks.world_workers import QueuedWorkers
 from jepsen_like.sim.logs.content import Content
 from jepsen_like.sim.logs.logtree import LogTree
-from jepsen_like.sim.logs.stored_log import StoredLog, new_log
+from jepsen_like.sim.logs.stored_log import StoredLog, new_log, producers_in
 from jepsen_like.sim.violation import Violation
 from quorum.core.effects import Append, LogState, Opened, OpenLog, Read, ReadDone, Token, Trimmed
-from quorum.core.producers import ProducerBatch, ProducerEntry, observe
+from quorum.core.producers import ProducerEntry
 from quorum.core.storage import METADATA_LOG, StorageEvent
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.files.file_storage import FileStorage
@@ -45,6 +49,7 @@ class PartitionLedgers:
         """`logs` are those of a disk, the metadata log among them."""
         self._logs = logs
         self._tree_of = tree_of
+        self._wants_aborted: set[Token] = set()  # of reads
         self._opens: dict[str, Token] = {}  # by log: of what is opened, unless a deletion follows
         self._high_watermarks: dict[
             tuple[str, str], int
@@ -108,6 +113,7 @@ class PartitionLedgers:
             raise Violation("S-DU", f"{state.log}: of {written} {content.last} is left")
         settle(stored, content)
         before, stored.written = stored.durable, content
+        _, stored.aborted = producers_in(content.entries)
         stored.durable = content.copy()
         stored.durable.truncate(before.end_offset)
 
@@ -115,6 +121,10 @@ class PartitionLedgers:
 
     def opens(self, effect: OpenLog) -> None:
         self._opens[effect.log] = effect.token
+
+    def reads(self, effect: Read) -> None:
+        if effect.wants_aborted:
+            self._wants_aborted.add(effect.token)
 
     def deletes(self, log: str) -> None:
         """Forget the log, and what the process will be told of an opening before its deletion."""
@@ -128,8 +138,10 @@ class PartitionLedgers:
                 self._is_opened(state)
             case Trimmed(log=name, start_offset=start_offset) if name in self._logs:
                 self._logs[name].trim(start_offset)
-            case ReadDone(log=name, records=records) if name in self._logs and name != METADATA_LOG:
-                _is_read(self._logs[name], records)
+            case ReadDone(log=name) if name in self._logs and name != METADATA_LOG:
+                is_told = event.token in self._wants_aborted
+                self._wants_aborted.discard(event.token)
+                _is_read(self._logs[name], event, is_told=is_told)
 
     def _is_opened(self, state: LogState) -> None:
         stored = self._logs.get(state.log)
@@ -148,18 +160,19 @@ class PartitionLedgers:
         _starts_where_it_was_moved(state, stored)
         _knows_its_producers(state, written)
         stored.durable = written.copy()
+        _, stored.aborted = producers_in(written.entries)
 
 
 def _knows_its_producers(state: LogState, content: Content) -> None:
     """Logs are small here: a start that has to read for them reads every batch."""
     written = [read_header(entry.records) for entry in content.entries]
-    known: dict[int, ProducerEntry] = {}
-    for header in written:
-        observe(known, header)
+    known, _ = producers_in(content.entries)
     told = {each.producer_id: each for each in state.producers}
     for producer_id, entry in known.items():
-        if entry.batches and _last(told.get(producer_id)) != _last(entry):
+        if entry.batches and not _has_last(told.get(producer_id), entry):
             raise Violation("S-PR", f"{state.log}: it ends with {entry}, and not {told}")
+        if not _has_transaction(told.get(producer_id), entry, state.start_offset):
+            raise Violation("S-PR", f"{state.log}: {entry} has a transaction, and not {told}")
     there = {(each.producer_id, each.base_sequence, each.last_offset) for each in written}
     for producer_id, entry in told.items():
         for batch in entry.batches:
@@ -168,9 +181,20 @@ def _knows_its_producers(state: LogState, content: Content) -> None:
                 raise Violation("S-PR", f"{state.log}: it has no {batch} of {producer_id}")
 
 
-def _last(entry: ProducerEntry | None) -> tuple[int, ProducerBatch] | None:
-    """The epoch of a producer, and the batch that it wrote last."""
-    return (entry.producer_epoch, entry.batches[-1]) if entry and entry.batches else None
+def _has_transaction(told: ProducerEntry | None, known: ProducerEntry, start_offset: int) -> bool:
+    """A transaction may have begun in what was trimmed."""
+    told_since = -1 if told is None else told.open_since
+    return told_since == known.open_since or 0 <= told_since < start_offset
+
+
+def _has_last(told: ProducerEntry | None, known: ProducerEntry) -> bool:
+    """The epoch of a producer, and the batch that it wrote last. A snapshot has one time for both
+    that batch and the last marker, which may have been trimmed."""
+    if told is None or not told.batches or told.producer_epoch != known.producer_epoch:
+        return False
+    last = known.batches[-1]
+    late = last._replace(timestamp_ms=max(last.timestamp_ms, known.marker_ms, told.marker_ms))
+    return told.batches[-1] in (last, late)
 
 
 def read_all(storage: FileStorage, state: LogState) -> bytes:
@@ -208,11 +232,21 @@ def _opened(storage: FileStorage, workers: QueuedWorkers, effect: OpenLog) -> Lo
     return event.state
 
 
-def _is_read(stored: StoredLog, records: bytes) -> None:
+def _is_read(stored: StoredLog, done: ReadDone, *, is_told: bool) -> None:
+    records = done.records
     for position, header in headers(records):
         entry = stored.tree.at(header.leader_epoch, header.base_offset)
         if entry is None or entry.records != records[position : position + header.size_bytes]:
             raise Violation("S-DU", f"{header} was read, and {entry} written")
+    if not is_told or not _is_appended_to(stored):  # it may have been read before a truncation
+        return
+    told = {(each.producer_id, each.last_offset) for each in done.aborted}
+    there = {(each.producer_id, each.last_offset) for each in stored.aborted}
+    known = {(each.producer_id, each.last_offset) for each in stored.aborted_in(records)}
+    if not known <= told:
+        raise Violation("S-TX", f"{known - told} are aborted, and {told} told")
+    if not told <= there and stored.written.start_offset == 0:
+        raise Violation("S-TX", f"{told - there} are told to be aborted, and are not")
 
 
 def _is_appended_to(stored: StoredLog) -> bool:

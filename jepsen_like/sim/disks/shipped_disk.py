@@ -17,7 +17,6 @@ from stat import S_ISDIR
 from typing import TypeVar
 from uuid import UUID
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk, nobody
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.partition_ledgers import PartitionLedgers, read_all
@@ -37,6 +36,7 @@ from quorum.core.effects import (
     FoundLog,
     LogState,
     OpenLog,
+    Read,
     ResetLog,
     SaveElection,
     SaveHighWatermarks,
@@ -90,7 +90,6 @@ class ShippedDisk:
         *,
         world: VirtualTime,
         random: Random,
-        counts: Counts,
         faults: DiskFaults,
         options: FileOptions,
         tree_of: Callable[[str, UUID], LogTree],
@@ -108,7 +107,6 @@ class ShippedDisk:
         self.syncs_at: Callable[[str], None] = lambda _moment: None  # there are no such moments
         self._world = world
         self._random = random
-        self._counts = counts
         self._faults = faults
         self._options = options
         self._tree_of = tree_of
@@ -120,11 +118,11 @@ class ShippedDisk:
         self._ledgers = PartitionLedgers(self._logs, tree_of)
         self._is_called = False  # the storage is: it wakes the process after that
         self._has_lost = False  # what was written, since a process was last given something to do
-        counts.fired("shipped_storage")
+        world.counts.fired("shipped_storage")
 
     def _empty_files(self) -> VirtualFiles:
         files = VirtualFiles(
-            self._random, fired=self._counts.fired, sync_seconds=lambda: self._sync_us() / 1e6
+            self._random, fired=self._world.counts.fired, sync_seconds=lambda: self._sync_us() / 1e6
         )
         files.mkdir(_DATA)
         files.make_durable()
@@ -211,7 +209,7 @@ class ShippedDisk:
         try:
             self._open()
         except Died:
-            self._counts.fired("died_at_start")
+            self._world.counts.fired("died_at_start")
             self._end(power_loss=self._random.random() < 0.5)
             return False
         except StorageError as error:
@@ -336,7 +334,7 @@ class ShippedDisk:
         flipped = self._flip_a_bit(files)
         if flipped is None:
             return
-        self._counts.fired("bit_flipped")
+        self._world.counts.fired("bit_flipped")
         try:
             found = self._storage_on(files, self._workers_on(files)).load(
                 METADATA_LOG, METADATA_TOPIC_ID
@@ -380,6 +378,8 @@ class ShippedDisk:
                 self._ledgers.saves(entries)
             case DeleteLog(log=name):
                 self._ledgers.deletes(name)
+            case Read():
+                self._ledgers.reads(effect)
             case OpenLog() | Configure():
                 if isinstance(effect, OpenLog):
                     self._ledgers.opens(effect)

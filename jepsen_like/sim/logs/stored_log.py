@@ -10,7 +10,7 @@ Recovery reads back what a real one would: whole batches whose checksum holds, a
 no snapshot from before the log; and a log that ends before its newest snapshot begins anew there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import assert_never
@@ -34,12 +34,13 @@ from quorum.core.effects import (
     Token,
     Truncate,
 )
-from quorum.core.producers import ProducerEntry, observe
+from quorum.core.producers import AbortedTransaction, ProducerEntry, observe
 from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, OffsetAndEpoch
 from wire.batch import CorruptBatch, headers, is_intact, read_header
+from wire.transaction_markers import read_marker
 
-__all__ = ["StoredLog", "WriteEffect", "new_log"]
+__all__ = ["StoredLog", "WriteEffect", "new_log", "overlapping", "producers_in"]
 
 WriteEffect = Append | Truncate | SaveElection | ResetLog
 
@@ -60,6 +61,7 @@ class StoredLog:
     segment_batches: int = 1  # only whole segments of so many batches are trimmed
     written: Content = field(default_factory=lambda: Content([]))
     durable: Content = field(default_factory=lambda: Content([]))
+    aborted: list[AbortedTransaction] = field(default_factory=list)  # whose markers are written
     snapshots: StoredSnapshots = field(default_factory=StoredSnapshots)
     election: ElectionState = field(default_factory=ElectionState)  # durable: there is no other
     waiting: list[_Waiting] = field(default_factory=list)
@@ -86,12 +88,16 @@ class StoredLog:
                 )
                 assert sum(len(entry.records) for entry in entries) == len(effect.records)
                 self.written.entries += entries
+                self.aborted += effect.aborted
                 wants_sync = effect.durability is Durability.SYNCED
             case Truncate():
                 self.written.truncate(effect.end_offset)
+                end_offset = self.written.end_offset
+                self.aborted = [each for each in self.aborted if each.last_offset < end_offset]
                 wants_sync = effect.durability is Durability.SYNCED
             case ResetLog():
                 self.written = self.anew(effect.start)
+                self.aborted = []
                 self.start_max = max(self.start_max, effect.start.offset)
                 self._trimmed_to = 0
             case SaveElection():
@@ -224,6 +230,7 @@ class StoredLog:
         self.torn = b""
         self._agree_with_snapshots()
         self.written = self.durable.copy()
+        _, self.aborted = producers_in(self.written.entries)
 
     def _agree_with_snapshots(self) -> None:
         newest = self.snapshots.newest
@@ -239,9 +246,7 @@ class StoredLog:
     def state(self, name: str, high_watermark: int) -> LogState:
         durable = self.durable
         epochs = durable.epochs()
-        producers: dict[int, ProducerEntry] = {}
-        for entry in durable.entries:
-            observe(producers, read_header(entry.records))
+        producers, _ = producers_in(durable.entries)
         return LogState(
             log=name,
             topic_id=self.topic_id,
@@ -257,6 +262,13 @@ class StoredLog:
         )
 
     # --- reading ------------------------------------------------------------------------
+
+    def aborted_in(self, records: bytes) -> tuple[AbortedTransaction, ...]:
+        """What is told of whole batches that were read."""
+        found = [header for _, header in headers(records)]
+        if not found or not self.aborted:
+            return ()
+        return overlapping(self.aborted, found[0].base_offset, found[-1].next_offset)
 
     def read(self, effect: Read) -> bytes:
         """Nothing where the log no longer reaches back so far."""
@@ -316,3 +328,29 @@ def _torn(records: bytes, random: Random) -> bytes:
     """The beginning of a write, or all of its length with zeros where sectors did not make it."""
     cut = random.randrange(len(records))
     return records[:cut] + bytes(len(records) - cut) if random.random() < 0.5 else records[:cut]
+
+
+def producers_in(
+    entries: Iterable[Entry],
+) -> tuple[dict[int, ProducerEntry], list[AbortedTransaction]]:
+    """Returns the producers that batches name, and the transactions that these have aborted."""
+    producers: dict[int, ProducerEntry] = {}
+    aborted: list[AbortedTransaction] = []
+    for entry in entries:
+        header = read_header(entry.records)
+        marker = read_marker(entry.records, header) if header.is_control else None
+        ended = observe(producers, header, marker)
+        if ended is not None:
+            aborted.append(ended)
+    return producers, aborted
+
+
+def overlapping(
+    aborted: Sequence[AbortedTransaction], start_offset: int, end_offset: int
+) -> tuple[AbortedTransaction, ...]:
+    """Those with records between two offsets."""
+    return tuple(
+        each
+        for each in aborted
+        if each.first_offset < end_offset and start_offset <= each.last_offset
+    )

@@ -14,11 +14,11 @@ violated, 5 a sweep that proves nothing because some kind of fault never fired i
 that Ctrl-C has ended: what it came to until then is printed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from types import SimpleNamespace
 
 from jepsen_like.planted.every_bug import (
     CLUSTER_PLANTS,
@@ -84,15 +84,16 @@ CLUSTER = Simulated(
 
 Progress = Callable[[SweepResult], None]
 Sweep = Callable[[Sequence[int], Run, Progress | None], SweepResult]  # of what was parsed
+Say = Callable[[str], None]  # some lines, for people or as JSON
 
 
-def run_sim(args: argparse.Namespace, sweep_seeds: Sweep | None = None) -> int:
+def run_sim(args: SimpleNamespace, sweep_seeds: Sweep | None = None, say: Say = print) -> int:
     """Do what was parsed; returns the exit code. Sweeps run here, or as `sweep_seeds` does it."""
     simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
     known = simulated.all_plants
     if args.plants:
         for name, plant in sorted(known.items()):
-            print(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
+            say(f"{name:34} {plant.seeds_max or '-':>4}  {plant.breaks}")
         return EXIT_OK
     planted = [name for name in (args.plant or "").split(",") if name]
     unknown = [name for name in planted if name not in known]
@@ -108,15 +109,15 @@ def run_sim(args: argparse.Namespace, sweep_seeds: Sweep | None = None) -> int:
             return _refuse(
                 f"--plant {','.join(unbounded)}: has no bound, it is not found at random"
             )
-        return _run_catches(simulated, args, planted or sorted(simulated.plants))
+        return _run_catches(simulated, args, planted or sorted(simulated.plants), say)
     if args.sweep is not None and args.sweep < 1:
         return _refuse(f"--sweep {args.sweep}: at least one seed")
     if args.sweep is None:
-        return _run_one(simulated, args)
-    return _run_sweep(simulated, args, sweep_seeds or swept_here(args))
+        return _run_one(simulated, args, say)
+    return _run_sweep(simulated, args, sweep_seeds or swept_here(args), say)
 
 
-def swept_here(args: argparse.Namespace) -> Sweep:
+def swept_here(args: SimpleNamespace) -> Sweep:
     """On processes of this machine."""
 
     def swept(seeds: Sequence[int], run: Run, progress: Progress | None) -> SweepResult:
@@ -130,18 +131,18 @@ def _refuse(why: str) -> int:
     return EXIT_USAGE
 
 
-def _run_one(simulated: Simulated, args: argparse.Namespace) -> int:
+def _run_one(simulated: Simulated, args: SimpleNamespace, say: Say) -> int:
     seed = 0 if args.seed is None else args.seed
-    tracer = None if args.trace is None else Tracer(print, full=args.trace == "full")
+    tracer = None if args.trace is None else Tracer(say, full=args.trace == "full")
     outcome = run_seed(
         simulated.run, seed, plant=args.plant, until_event=args.until_event, tracer=tracer
     )
     if args.format == "json":
-        print(json.dumps(_outcome_as_json(outcome)))
+        say(json.dumps(_outcome_as_json(outcome)))
     elif outcome.kind in _KINDS:
-        print(describe_failure(outcome, args.plant, simulated.flag))
+        say(describe_failure(outcome, args.plant, simulated.flag))
     else:
-        print(_describe_run(outcome))
+        say(_describe_run(outcome))
     return _exit_code([outcome] if outcome.kind in _KINDS else [])
 
 
@@ -152,15 +153,15 @@ def _exit_code(failures: Sequence[Outcome]) -> int:
     return EXIT_ERROR if failures else EXIT_OK
 
 
-def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Sweep) -> int:
+def _run_sweep(simulated: Simulated, args: SimpleNamespace, sweep_seeds: Sweep, say: Say) -> int:
     seeds = range(args.first, args.first + args.sweep)
     progress = _progress if sys.stderr.isatty() else None
     result = sweep_seeds(seeds, simulated.run, progress)
     if progress is not None:
         print(file=sys.stderr)
-    print(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
+    say(json.dumps(_as_json(result)) if args.format == "json" else _describe_sweep(result))
     for outcome in result.failures[:_FAILURES_SHOWN]:
-        print(describe_failure(outcome, args.plant, simulated.flag))
+        say(describe_failure(outcome, args.plant, simulated.flag))
     if result.was_interrupted:
         left = f"--sweep {args.sweep - result.seeds} --first {args.first + result.seeds}"
         print(f"quorumlab: interrupted: {left} goes on with the other seeds", file=sys.stderr)
@@ -170,16 +171,18 @@ def _run_sweep(simulated: Simulated, args: argparse.Namespace, sweep_seeds: Swee
         return EXIT_INTERRUPTED
     never_fired = result.never_fired(simulated.kinds)
     if never_fired and result.seeds >= _SEEDS_TO_JUDGE_FAULTS:
-        print(f"proves nothing: never fired: {', '.join(never_fired)}")
+        say(f"proves nothing: never fired: {', '.join(never_fired)}")
         return EXIT_UNKNOWN
     return EXIT_OK
 
 
-def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequence[str]) -> int:
+def _run_catches(
+    simulated: Simulated, args: SimpleNamespace, planted: Sequence[str], say: Say
+) -> int:
     """Each planted bug on its own seeds, from `--first` on, until it is found."""
     missed = 0
     errors: list[Outcome] = []
-    print(f"{'plant':34} {'bound':>5} {'found':>5}  by")
+    say(f"{'plant':34} {'bound':>5} {'found':>5}  by")
     for name in planted:
         plant = simulated.plants[name]
         seeds = range(args.first, args.first + plant.seeds_max)
@@ -191,11 +194,11 @@ def _run_catches(simulated: Simulated, args: argparse.Namespace, planted: Sequen
         found = result.convicted[0] if result.convicted else None
         missed += found is None
         place, by = ("-", "MISSED") if found is None else (found.seed - args.first + 1, found.rule)
-        print(f"{name:34} {plant.seeds_max:5} {place:>5}  {by}", flush=True)
+        say(f"{name:34} {plant.seeds_max:5} {place:>5}  {by}")
         for outcome in result.failures:
             if outcome.kind == ERROR:
                 errors.append(outcome)
-                print(describe_failure(outcome, name, simulated.flag))
+                say(describe_failure(outcome, name, simulated.flag))
     return EXIT_VIOLATED if missed else _exit_code(errors)
 
 

@@ -1,17 +1,38 @@
-"""The timer of a simulated node: it rings at the deadline of a core, as late as a busy process may.
+"""The clock of a simulated node, which may be off and run too fast or too slowly, and its timer,
+which rings at the deadline of a core, as late as a busy process may.
 
 There is one timer at a time, not later than the deadline. A core whose deadline has moved on finds
 that the timer rings too early, and has it set again. Time is that of the node's own clock.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
-from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.virtual_time import VirtualTime, below
 from jepsen_like.sim.violation import Crash
 
-__all__ = ["DeadlineTimer"]
+__all__ = ["Clock", "DeadlineTimer"]
+
+_EPOCH_MS = 1_700_000_000_000  # virtual time begins at a plausible wall clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """A node's own clock: offset and rate against virtual time."""
+
+    offset_ms: int = 0
+    drift_ppm: int = 0
+
+    def local_ms(self, world_us: int) -> int:
+        elapsed_us = world_us + world_us * self.drift_ppm // 1_000_000
+        return _EPOCH_MS + self.offset_ms + elapsed_us // 1000
+
+    def world_us(self, local_ms: int) -> int:
+        """The first moment at which the local clock shows `local_ms` or more."""
+        elapsed_us = (local_ms - _EPOCH_MS - self.offset_ms) * 1000
+        return elapsed_us * 1_000_000 // (1_000_000 + self.drift_ppm) + 1
+
 
 _LATE_US = 1_000  # how late a busy process may be with a timer
 _IDLE_MAX = 100  # times in a row that it rings and moves nothing, before we call it a loop

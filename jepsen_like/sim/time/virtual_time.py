@@ -9,6 +9,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
 
+from jepsen_like.sim.counts import Counts
+
 __all__ = ["Action", "EventsSpent", "Streams", "VirtualTime", "below"]
 
 Action = Callable[[], None]
@@ -34,14 +36,15 @@ class EventsSpent(Exception):
 
 
 class VirtualTime:
-    """The clock (in microseconds) and the events to come."""
+    """The clock (in microseconds), the events to come, and counts of the faults among them."""
 
-    __slots__ = ("_heap", "_sequence", "_streams", "events_done", "now_us", "seed")
+    __slots__ = ("_heap", "_sequence", "_streams", "counts", "events_done", "now_us", "seed")
 
     def __init__(self, seed: int, streams: Streams | None = None) -> None:
         """`streams` gives the stream of each name in the place of those of the seed."""
         self.seed = seed
         self._streams = streams
+        self.counts = Counts()
         self.now_us = 0
         self.events_done = 0
         self._heap: list[tuple[int, int, Action]] = []

@@ -8,7 +8,6 @@ the wire's codecs. When the core is given an event is not decided here (`host.py
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.codec import InVersion, Speech, answer_in, request_in
 from jepsen_like.sim.world.network import Message, Network
@@ -27,7 +26,6 @@ class Calls:
         world: VirtualTime,
         network: Network,
         speech: Speech | None,
-        counts: Counts,
         listener: str,
     ) -> None:
         """All requests come in on `listener`; without `speech` a peer reads what was said."""
@@ -35,7 +33,6 @@ class Calls:
         self._world = world
         self._network = network
         self._speech = speech
-        self._counts = counts
         self._listener = listener
         self._sent: dict[int, Token] = {}  # by correlation: our requests without an answer
         self._next_token = 0
@@ -63,7 +60,7 @@ class Calls:
         if token is None:
             return None
         if isinstance(message.body, _Refused):
-            self._counts.fired("disconnected")
+            self._world.counts.fired("disconnected")
             return RequestFailed(token=token, failure=Failure.DISCONNECTED)
         return Response(token=token, body=message.body)
 
@@ -90,7 +87,7 @@ class Calls:
         def give_up() -> None:
             token = self._sent.pop(correlation, None)
             if token is not None:
-                self._counts.fired("timed_out")
+                self._world.counts.fired("timed_out")
                 hear(RequestFailed(token=token, failure=Failure.TIMED_OUT))
 
         self._world.after(effect.timeout_ms * 1000, give_up)

@@ -78,11 +78,11 @@ class Codec:
     def request(self, body: Any, between: tuple[int, int]) -> Any:
         """`body` as the peer reads it. Raises `CannotExpress` if the peer's release is too old."""
         api = api_of(type(body))
-        version = self._version(api.name, api.versions.newest, between)
+        version = self._version(api.name, api.asked.newest, between)
         return request_in(body, version)
 
     def response(self, body: Any, between: tuple[int, int]) -> Any:
         """`body` as the asker reads it."""
         api = api_of(type(body))
-        version = self._version(api.name, api.versions.newest, between)
+        version = self._version(api.name, api.asked.newest, between)
         return answer_in(body, version)

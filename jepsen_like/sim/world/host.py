@@ -20,11 +20,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.shipped_disk import NodeDisk
-from jepsen_like.sim.time.deadline_timer import DeadlineTimer
+from jepsen_like.sim.time.deadline_timer import Clock, DeadlineTimer
 from jepsen_like.sim.time.ending import ANY_ERROR, described
-from jepsen_like.sim.time.node_clock import Clock
 from jepsen_like.sim.time.pace import TURNS_US, Pace
 from jepsen_like.sim.time.virtual_time import EventsSpent, VirtualTime
 from jepsen_like.sim.violation import BrokenRule, Crash
@@ -32,6 +30,7 @@ from jepsen_like.sim.world.calls import Calls
 from jepsen_like.sim.world.codec import Speech
 from jepsen_like.sim.world.network import Message, Network
 from jepsen_like.sim.world.observer import Companion, Observer, Observers, WatchedCore
+from quorum.core.config_effects import CheckConfigs, ConfigsChanged, ConfigsChecked
 from quorum.core.effects import Core, Effect, Event, HangUp, Reply, Send, Stop, Trace
 from quorum.core.inbox import Inbox
 from quorum.core.turn import Turn
@@ -65,7 +64,6 @@ class Host:
         disk: NodeDisk,
         clock: Clock,
         speech: Speech | None,
-        counts: Counts,
         watch: Observer | Observers,
         start_core: "Callable[[Host], Core]",
         listener: str = "CONTROLLER",
@@ -94,7 +92,6 @@ class Host:
             world=world,
             network=network,
             speech=speech,
-            counts=counts,
             listener=listener,
         )
         self._timer = DeadlineTimer(node_id, world, self._timer_rings)
@@ -113,6 +110,8 @@ class Host:
             Reply: self._reply,
             HangUp: self._hang_up,
             Trace: lambda _trace: None,
+            ConfigsChanged: lambda _changed: None,
+            CheckConfigs: lambda check: self.hear(ConfigsChecked(token=check.token, problem=None)),
         }
 
     # --- process ------------------------------------------------------------------------

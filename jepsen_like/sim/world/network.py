@@ -15,7 +15,6 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.time.virtual_time import VirtualTime
 
 __all__ = ["Link", "LinkCut", "LinkFaults", "Message", "Network"]
@@ -65,7 +64,6 @@ class Network:
         *,
         world: VirtualTime,
         random: Random,
-        counts: Counts,
         faults: LinkFaults,
         deliver: Callable[[Message], None],
     ) -> None:
@@ -76,7 +74,6 @@ class Network:
         self.once: tuple[str, ...] = ()  # channels, by prefix, on which nothing comes twice
         self._world = world
         self._random = random
-        self._counts = counts
         self._deliver = deliver
         self._cut: dict[Link, list[LinkCut]] = {}  # the cuts over it
         self._holding: dict[Link, list[Message]] = {}
@@ -97,7 +94,7 @@ class Network:
             if not self._cut[link]:
                 del self._cut[link]
                 for message in self._holding.pop(link, []):
-                    self._counts.fired("held")
+                    self._world.counts.fired("held")
                     self.schedule(message, self._delay_us())
 
     def is_cut(self, source: int, target: int) -> bool:
@@ -108,11 +105,11 @@ class Network:
             return
         faults, random = self.faults, self._random
         if faults.loss and random.random() < faults.loss:
-            self._counts.fired("lost")
+            self._world.counts.fired("lost")
             return
         delay_us = self._delay_us()
         if faults.reordering and random.random() < faults.reordering:
-            self._counts.fired("reordered")
+            self._world.counts.fired("reordered")
             self.schedule(message, delay_us * random.randint(1, 20))
         else:
             self._world.at(self._due_us(message, delay_us), partial(self._arrive, message))
@@ -121,7 +118,7 @@ class Network:
             and random.random() < faults.duplication
             and self._may_repeat(message)
         ):
-            self._counts.fired("duplicated")
+            self._world.counts.fired("duplicated")
             self.schedule(message, delay_us * random.randint(1, 50))
 
     def _may_repeat(self, message: Message) -> bool:
@@ -131,7 +128,7 @@ class Network:
         faults, random = self.faults, self._random
         delay_us = faults.delay_us_min + int(random.expovariate(1 / faults.delay_us_mean))
         if faults.slow and random.random() < faults.slow:
-            self._counts.fired("delayed")
+            self._world.counts.fired("delayed")
             delay_us += random.randint(0, faults.slow_us)
         return delay_us
 
@@ -153,6 +150,6 @@ class Network:
             return
         cut = self._cut[link][-1]
         cut.stopped += 1
-        self._counts.fired(cut.kind)
+        self._world.counts.fired(cut.kind)
         if link in self._holding:
             self._holding[link].append(message)

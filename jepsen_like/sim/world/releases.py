@@ -6,9 +6,8 @@ random stream of its own.
 """
 
 from collections.abc import Sequence
-from random import Random
 
-from jepsen_like.sim.counts import Counts
+from jepsen_like.sim.time.virtual_time import VirtualTime
 from jepsen_like.sim.world.codec import Codec
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
@@ -24,22 +23,16 @@ _UPGRADED = 0.3  # of the starts
 
 class Releases(Observer):
     def __init__(
-        self,
-        codec: Codec,
-        random: Random,
-        *,
-        nodes: Sequence[int],
-        kraft_version: int,
-        counts: Counts,
+        self, codec: Codec, world: VirtualTime, *, nodes: Sequence[int], kraft_version: int
     ) -> None:
         self._codec = codec
-        self._random = random
-        self._counts = counts
+        self._counts = world.counts
+        self._random = random = world.fork("releases")
         if random.random() < _SHARE:
             before = _BEFORE if kraft_version == 0 else _BEFORE_WITH_DISKS
             older = random.sample(list(nodes), random.randint(1, len(nodes)))
             codec.older.update(dict.fromkeys(older, before))
-            counts.fired("older_release", len(older))
+            self._counts.fired("older_release", len(older))
 
     def started(self, host: Host) -> None:
         is_again = host.incarnation > 1 and host.node_id in self._codec.older

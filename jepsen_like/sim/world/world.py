@@ -11,12 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from hashlib import blake2b
 from struct import Struct
 
-from jepsen_like.sim.counts import Counts
 from jepsen_like.sim.disks.disk import Disk
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import FileOptions, NodeDisk, ShippedDisk
 from jepsen_like.sim.logs.logtree import LogTrees, Tolerance
-from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.deadline_timer import Clock
 from jepsen_like.sim.time.pace import TURNS_US
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
 from jepsen_like.sim.world.codec import Codec
@@ -50,11 +49,9 @@ class World(VirtualTime):
         `prioritises`: as in `Host`. Not judged: judges say nothing.
         """
         super().__init__(seed, streams)
-        self.counts = Counts()
         self.network = Network(
             world=self,
             random=self.fork("network"),
-            counts=self.counts,
             faults=links or LinkFaults(),
             deliver=self.deliver,
         )
@@ -112,7 +109,6 @@ class World(VirtualTime):
             disk=self._disk(node_id, has_storage=watch is not _NOBODY),
             clock=clock,
             speech=self._speech,
-            counts=self.counts,
             watch=watch,
             start_core=start,
             listener=listener,
@@ -128,7 +124,6 @@ class World(VirtualTime):
         return ShippedDisk(
             world=self,
             random=self.fork(f"files/{node_id}"),
-            counts=self.counts,
             faults=self._disks,
             options=self._files,
             tree_of=self._trees.of,
@@ -139,7 +134,6 @@ class World(VirtualTime):
         return Disk(
             world=self,
             random=self.fork(f"disk/{node_id}"),
-            counts=self.counts,
             faults=self._disks,
             tree_of=self._trees.of,
         )
@@ -147,15 +141,7 @@ class World(VirtualTime):
     def speak(self, codec: Codec, *, nodes: Sequence[int], kraft_version: int = 0) -> None:
         """Nodes that are added from now on send bytes, perhaps those of an older release."""
         self._speech = codec
-        self.observe(
-            Releases(
-                codec,
-                self.fork("releases"),
-                nodes=nodes,
-                kraft_version=kraft_version,
-                counts=self.counts,
-            )
-        )
+        self.observe(Releases(codec, self, nodes=nodes, kraft_version=kraft_version))
 
     def deliver(self, message: Message) -> None:
         host = self.hosts.get(message.target)

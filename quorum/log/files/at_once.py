@@ -20,8 +20,10 @@ from quorum.core.effects import (
     Trim,
     Trimmed,
 )
+from quorum.core.producers import AbortedTransaction
 from quorum.log.files.log_queue import LogQueue
 from quorum.log.files.segments import SegmentedLog
+from wire.batch import headers
 from wire.message import replace
 
 __all__ = ["AtOnce", "append", "at_once"]
@@ -43,7 +45,8 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
                 end_offset=effect.end_offset,
                 bytes_max=effect.bytes_max,
             )
-            return ReadDone(token=effect.token, log=queue.log, records=records)
+            aborted = _aborted_in(segments, records) if effect.wants_aborted else ()
+            return ReadDone(token=effect.token, log=queue.log, records=records, aborted=aborted)
         case FindTimestamp():
             return _find_timestamp(segments, effect)
         case Trim():
@@ -68,10 +71,15 @@ def at_once(queue: LogQueue, effect: AtOnce) -> ReadDone | TimestampFound | Trim
 
 def append(queue: LogQueue, effect: Append) -> None:
     assert queue.segments is not None, f"{queue.log} is not open: {effect}"
-    if queue.segments.append(effect.records):
+    if queue.segments.append(effect.records, effect.aborted):
         queue.has_rolled = True
     if effect.durability is Durability.SYNCED:
         queue.want_sync(effect.token)
+
+
+def _aborted_in(segments: SegmentedLog, records: bytes) -> tuple[AbortedTransaction, ...]:
+    found = [header for _, header in headers(records)]
+    return segments.aborted_in(found[0].base_offset, found[-1].next_offset) if found else ()
 
 
 def _trim(queue: LogQueue, segments: SegmentedLog, token: Token, start_offset: int) -> Trimmed:

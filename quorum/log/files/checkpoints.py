@@ -28,6 +28,7 @@ from quorum.core.types import ElectionState, ReplicaKey
 from wire.primitives import INT32_MAX, INT64_MAX, ZERO_UUID, parse_uuid, uuid_text
 
 __all__ = [
+    "CLEANED_OFFSETS",
     "CLEAN_SHUTDOWN",
     "ELECTION_VERSION_MAX",
     "EPOCHS",
@@ -62,6 +63,7 @@ PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 
 ELECTION_VERSION_MAX = 1  # of quorum-state; the version is that of the kraft.version in force
@@ -77,6 +79,7 @@ _WAYS_OUT = {
     + _FILL_AGAIN.format("remove that log's directory"),
     RECOVERY_POINTS: "restore it from a backup, or remove it: then all logs are checked from end "
     "to end",
+    CLEANED_OFFSETS: "remove it: compacted logs are cleaned from their start once more",
     LOG_STARTS: "restore it from a backup, or remove it: then logs start where their files do",
     HIGH_WATERMARKS: "restore it from a backup, or remove it: the brokers agree on them anew",
 }

@@ -188,6 +188,13 @@ class Disk:
             self._system.rename(path, to)
         self.sync_directory(dirname(path))
 
+    def move(self, path: str, to: str) -> None:
+        """Rename a file within its directory, not durably."""
+        self.forget(path)
+        self.forget(to)
+        with _explained("rename", path):
+            self._system.rename(path, to)
+
     def publish(self, part: str, path: str) -> None:
         """Give a whole file its final name, so that a crash leaves all of it there or nothing."""
         self.sync(part)

@@ -19,13 +19,13 @@ from functools import partial
 from typing import assert_never
 from uuid import UUID
 
+from quorum.core.cleaning import Clean
 from quorum.core.effects import (
     Append,
     Configure,
     DeleteLog,
     Durability,
     FoundLog,
-    LogState,
     Opened,
     OpenLog,
     Read,
@@ -54,12 +54,12 @@ from quorum.core.storage import (
 )
 from quorum.log.files.at_once import AtOnce, append, at_once
 from quorum.log.files.checkpoint_writes import CheckpointWrites
+from quorum.log.files.cleanings import Cleanings
 from quorum.log.files.disk import Disk
 from quorum.log.files.jobs import Jobs, Outcome, Pool, Workers
 from quorum.log.files.log_directories import LogDirectories, StorageSettings
 from quorum.log.files.log_directory import LogDirectory
-from quorum.log.files.log_queue import Alone, LogQueue, pool_of
-from quorum.log.files.segments import SegmentedLog
+from quorum.log.files.log_queue import Alone, LogQueue, Swap, pool_of
 from quorum.log.files.snapshot_jobs import SnapshotJobs
 from quorum.log.files.sync_pace import SyncPace
 from quorum.log.files.threads import Threads
@@ -68,7 +68,6 @@ from wire.primitives import ZERO_UUID
 
 __all__ = ["FileStorage", "StorageSettings"]
 
-Opening = tuple[SegmentedLog, LogState]
 Unanswered = Configure | SaveProducers | DeleteLog  # nothing that is told to anybody rests on them
 
 
@@ -117,6 +116,14 @@ class FileStorage:
             self._jobs,
             report=lambda event: self._events.append(event),
             fail=lambda token, error: self._fail(self._queue(METADATA_LOG), token, error),
+        )
+        self._cleanings = Cleanings(
+            self._directories,
+            self._jobs,
+            workers,
+            say=say,
+            report=lambda event: self._events.append(event),
+            advance=self._advance,
         )
         self._jobs.submit(
             Pool.BACKGROUND, self._directories.remove_deleted, self._finish_housekeeping
@@ -195,9 +202,13 @@ class FileStorage:
             del self._queues[effect.log]
         return True
 
-    def _refuse(self, effect: LogEffect | SnapshotEffect, reason: str, directory_id: UUID) -> None:
+    def _refuse(
+        self, effect: LogEffect | Swap | SnapshotEffect, reason: str, directory_id: UUID
+    ) -> None:
         """Say so, lest a message that rests on the effect leaves."""
-        if not isinstance(effect, Unanswered):
+        if isinstance(effect, Swap):
+            self._cleanings.swapped(effect)
+        elif not isinstance(effect, Unanswered):
             self._events.append(
                 StorageFailed(
                     log=effect.log, token=effect.token, reason=reason, directory_id=directory_id
@@ -231,6 +242,7 @@ class FileStorage:
         """As `Storage.close`. No mark is left if a log has failed."""
         events: list[StorageEvent] = []
         self._snapshots.abandon()
+        self._cleanings.abandon()
         while self.is_busy:
             self._jobs.wait()
             events += self.take_events()
@@ -296,9 +308,12 @@ class FileStorage:
             self._unsynced.append(queue)
 
     def _at_once(
-        self, queue: LogQueue, effect: AtOnce
+        self, queue: LogQueue, effect: AtOnce | Clean
     ) -> ReadDone | TimestampFound | Trimmed | None:
         """All followers that wait for the same records get the same bytes, read once."""
+        if isinstance(effect, Clean):
+            self._cleanings.ask(queue, effect)
+            return None
         if not isinstance(effect, Read):
             self._last_read = None
             return at_once(queue, effect)
@@ -425,40 +440,15 @@ class FileStorage:
         is_sync_due = queue.is_sync_wanted
         token, _ = queue.take_sync()
         pool = pool_of(effect)
-        job = partial(self._do_alone, effect, queue.segments, is_sync_due=is_sync_due)
+        job = partial(self._directories.carry_out, effect, queue.segments, is_sync_due=is_sync_due)
         finish = partial(self._finish_alone, queue, effect, token)
+        if isinstance(effect, Swap):
+            finish = partial(self._finish_swap, queue, effect, token)
+        else:
+            self._cleanings.forget(queue)
         is_short = isinstance(effect, OpenLog) and self._directories.is_new(effect.log)
         submit = self._jobs.submit_here if is_short else partial(self._jobs.submit, pool)
         submit(job, finish)
-
-    def _do_alone(
-        self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
-    ) -> Opening | None:
-        """In a thread, which owns `segments`."""
-        directories, log = self._directories, effect.log
-        if is_sync_due and segments is not None and not isinstance(effect, ResetLog | DeleteLog):
-            directories.sync_all(log, segments)
-        match effect:
-            case SaveElection():
-                directories.save_election(log, effect.election, effect.kraft_version)
-            case Truncate():
-                assert segments is not None, f"{log} is not open: {effect}"
-                directories.truncate(log, segments, effect.end_offset)
-                if effect.durability is Durability.SYNCED:
-                    directories.sync_all(log, segments)
-                else:
-                    directories.sync_cut(log, segments)
-            case ResetLog():
-                assert segments is not None, f"{log} is not open: {effect}"
-                directories.reset(log, segments, effect.start)
-            case OpenLog():
-                assert segments is None, f"{log} is open"
-                return directories.open(log, effect.topic_id, effect.settings)
-            case DeleteLog():
-                directories.delete(log, segments, is_stray=effect.is_stray)
-            case _:
-                assert_never(effect)
-        return None
 
     def _finish_alone(
         self, queue: LogQueue, effect: Alone, token: Token | None, outcome: Outcome
@@ -480,7 +470,7 @@ class FileStorage:
                 token = None  # whoever deletes a log no longer waits for what was in it
             case SaveElection() | ResetLog() | Truncate(durability=Durability.SYNCED):
                 token = effect.token
-            case Truncate():
+            case Truncate() | Swap():
                 pass
             case _:
                 assert_never(effect)
@@ -491,6 +481,12 @@ class FileStorage:
         if is_idle and self._queues.get(queue.log) is queue:
             del self._queues[queue.log]
             self._directories.forget(queue.log)
+
+    def _finish_swap(
+        self, queue: LogQueue, effect: Swap, token: Token | None, outcome: Outcome
+    ) -> None:
+        self._finish_alone(queue, effect, token, outcome)
+        self._cleanings.swapped(effect)
 
     def _finish_housekeeping(self, outcome: Outcome) -> None:
         """Nobody waits for it, and the logs are as good without it: a line in the log will do."""

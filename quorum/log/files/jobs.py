@@ -21,6 +21,7 @@ class Pool(Enum):
     REWRITE = "rewrite"  # of partition logs: a role waits; after an election there may be many
     BACKGROUND = "background"
     SNAPSHOT = "snapshot"  # one after the other: each may take minutes
+    CLEANING = "cleaning"  # so may these
 
 
 class Outcome(Protocol):

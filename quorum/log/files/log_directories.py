@@ -13,12 +13,15 @@ Source: Kafka's LogManager and KafkaRaftLog.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 from uuid import UUID
 
-from quorum.core.log_settings import LogSettings
+from quorum.core.effects import DeleteLog, Durability, OpenLog, ResetLog, SaveElection, Truncate
+from quorum.core.log_settings import CleaningOrder, LogSettings
 from quorum.core.log_state import FoundLog, LogState, SnapshotFile
 from quorum.core.storage import METADATA_LOG, Say, StorageError
 from quorum.core.types import ElectionState, OffsetAndEpoch
+from quorum.log.cleaning_choice import Choice
 from quorum.log.files.checkpoints import (
     ELECTION_VERSION_MAX,
     EPOCHS,
@@ -30,14 +33,18 @@ from quorum.log.files.checkpoints import (
     format_partition_metadata,
     parse_election,
 )
+from quorum.log.files.cleaning_round import Round
 from quorum.log.files.disk import Disk
+from quorum.log.files.jobs import Workers
 from quorum.log.files.log_directory import LogDirectory
-from quorum.log.files.offset_checkpoint import OffsetCheckpoint
+from quorum.log.files.log_queue import Alone, Swap
+from quorum.log.files.offset_checkpoint import OffsetCheckpoint, topic_partition
 from quorum.log.files.recovery import WAY_OUT, CorruptLog, Recovered, open_log
 from quorum.log.files.recovery_points import SyncedMark
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog, Unsynced
 from quorum.log.files.snapshot_files import SnapshotFiles
+from quorum.log.files.swapping import swap_in
 from wire.primitives import ZERO_UUID
 
 __all__ = ["LogDirectories", "StorageSettings"]
@@ -153,6 +160,7 @@ class LogDirectories:
             settings or self._settings.partitions,
             recovery_point=home.recovery_points.of(log),
             start_offset=home.log_starts.of(log),
+            cleaned_offset=home.cleaned.of(log),
             was_closed=home.was_closed,
             say=self._say,
         )
@@ -324,6 +332,40 @@ class LogDirectories:
             self._disk.sync_directory(self._homes[log].path)
             self._never_synced.discard(log)
 
+    def carry_out(
+        self, effect: Alone, segments: SegmentedLog | None, *, is_sync_due: bool
+    ) -> tuple[SegmentedLog, LogState] | None:
+        """For who owns `segments`. Returns what was opened."""
+        log = effect.log
+        if is_sync_due and segments is not None and not isinstance(effect, ResetLog | DeleteLog):
+            self.sync_all(log, segments)
+        match effect:
+            case SaveElection():
+                self.save_election(log, effect.election, effect.kraft_version)
+            case OpenLog():
+                assert segments is None, f"{log} is open"
+                return self.open(log, effect.topic_id, effect.settings)
+            case DeleteLog():
+                self.delete(log, segments, is_stray=effect.is_stray)
+            case _:
+                assert segments is not None, f"{log} is not open: {effect}"
+                self._rewrite(effect, segments)
+        return None
+
+    def _rewrite(self, effect: Truncate | ResetLog | Swap, segments: SegmentedLog) -> None:
+        match effect:
+            case Truncate():
+                self.truncate(effect.log, segments, effect.end_offset)
+                is_synced = effect.durability is Durability.SYNCED
+                sync = self.sync_all if is_synced else self.sync_cut
+                sync(effect.log, segments)
+            case ResetLog():
+                self.reset(effect.log, segments, effect.start)
+            case Swap():
+                self.swap(effect, segments)
+            case _:
+                assert_never(effect)
+
     def sync_cut(self, log: str, segments: SegmentedLog) -> None:
         """Let a truncation last before anything is appended in the place of what it cut off.
 
@@ -348,7 +390,9 @@ class LogDirectories:
         if log == METADATA_LOG:
             self._mark.lower_to(end_offset)
         else:
-            self._homes[log].lower_to(log, end_offset)
+            home = self._homes[log]  # the last batch that stays may end before `end_offset`
+            home.recovery_points.lower_to(log, segments.segment_start(end_offset))
+            home.lower_to(log, end_offset)
         segments.truncate(end_offset)
 
     def reset(self, log: str, segments: SegmentedLog, start: OffsetAndEpoch) -> None:
@@ -359,6 +403,33 @@ class LogDirectories:
             self._homes[log].forget(log)
         segments.reset(start)
         self.sync_all(log, segments)
+
+    # --- compaction -------------------------------------------------------------------------
+
+    def cleaned_to(self, log: str) -> int:
+        return self._homes[log].cleaned.of(log)
+
+    def note_cleaned(self, log: str, offset: int) -> None:
+        self._homes[log].cleaned.set({topic_partition(log): offset})
+        self._homes[log].cleaned.save()
+
+    def round_of(
+        self, segments: SegmentedLog, choice: Choice, order: CleaningOrder, *, workers: Workers
+    ) -> Round:
+        return Round.of(segments, choice, order, disk=self._disk, workers=workers)
+
+    def swap(self, swap: Swap, segments: SegmentedLog) -> None:
+        """Durably, unless the log has changed where it was read."""
+        if not segments.has(swap.round.group):
+            swap.cleaned.remove()
+            return
+        self.sync(swap.log, segments.unsynced_rolled())
+        segments.synced()
+        swap_in(self._disk, segments.directory, swap.cleaned, swap.round.group)
+        segments.replace(swap.round.group, swap.cleaned)
+        swap.round.replaced += swap.round.group
+
+    # --- removing ---------------------------------------------------------------------------
 
     def remove(self, log: str, segments: Sequence[Segment]) -> None:
         """The files of segments that are no part of the log any more, the oldest first."""

@@ -24,6 +24,7 @@ from quorum.core.log_state import FoundLog
 from quorum.core.storage import METADATA_LOG
 from quorum.log.files.checkpoints import (
     CLEAN_SHUTDOWN,
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOG_STARTS,
     PARTITION_METADATA,
@@ -58,7 +59,13 @@ class LogDirectory:
         self.recovery_points = OffsetCheckpoint(disk, f"{path}/{RECOVERY_POINTS}")
         self.log_starts = OffsetCheckpoint(disk, f"{path}/{LOG_STARTS}")
         self.high_watermarks = OffsetCheckpoint(disk, f"{path}/{HIGH_WATERMARKS}")
-        self._checkpoints = (self.recovery_points, self.log_starts, self.high_watermarks)
+        self.cleaned = OffsetCheckpoint(disk, f"{path}/{CLEANED_OFFSETS}")
+        self._checkpoints = (
+            self.recovery_points,
+            self.log_starts,
+            self.high_watermarks,
+            self.cleaned,
+        )
         self._mark = f"{path}/{CLEAN_SHUTDOWN}"
         mark = disk.read_whole(self._mark)
         self._marked_epoch = None if mark is None else parse_clean_shutdown(mark)

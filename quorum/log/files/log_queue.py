@@ -9,6 +9,9 @@ The segments that a trim has cut off are removed beside all that, after a sync o
 from. What could make a file of the same name again waits for it: a truncation may reach behind the
 start, and what replaces or removes the whole log does.
 
+A log that is being compacted goes on as ever, but for its end and its start: what rewrites or
+removes segments ends that first, since they are being read.
+
 Pure bookkeeping: `quorum.log.files.file_storage` does the work.
 """
 
@@ -25,15 +28,28 @@ from quorum.core.effects import (
 )
 from quorum.core.storage import METADATA_LOG, LogEffect
 from quorum.core.types import OffsetAndEpoch
+from quorum.log.files.cleaning_round import Round
 from quorum.log.files.jobs import Pool
 from quorum.log.files.segment import Segment
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.sync_pace import SyncPace
 
-__all__ = ["Alone", "LogQueue", "pool_of"]
+__all__ = ["Alone", "LogQueue", "Swap", "pool_of"]
 
 _NO_TOKEN = Token("", -1)
-Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap:
+    """No core asks for it: a compacted segment is to take the place of those that it is of."""
+
+    log: str
+    token: Token  # of the effect before
+    round: Round
+    cleaned: Segment
+
+
+Alone = SaveElection | Truncate | ResetLog | OpenLog | DeleteLog | Swap
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +57,9 @@ class LogQueue:
     log: str
     pace: SyncPace
     segments: SegmentedLog | None = None  # None: not open; the job of `alone` owns it, if any
-    waiting: list[LogEffect] = field(default_factory=list)  # few: an empty deque takes 700 bytes
+    waiting: list[LogEffect | Swap] = field(
+        default_factory=list
+    )  # few: an empty deque takes 700 bytes
     alone: Alone | None = None  # runs in the background
     last_token: Token = _NO_TOKEN  # of the last effect
     is_syncing: bool = False
@@ -52,9 +70,11 @@ class LogQueue:
     doomed_snapshots: list[OffsetAndEpoch] = field(default_factory=list)
     has_new_start: bool = False  # inside a segment, and not noted yet
     is_removing: bool = False
+    cleaning: Round | None = None  # reads segments of it
+    is_uncleanable: bool = False  # until the node starts again
     has_failed: bool = False
 
-    def next_effect(self) -> LogEffect | None:
+    def next_effect(self) -> LogEffect | Swap | None:
         """The effect that may begin now; it is no longer waiting. None: nothing may."""
         if not self.waiting or self.alone is not None or self.has_failed:
             return None
@@ -62,8 +82,12 @@ class LogQueue:
         if isinstance(effect, Alone) and self.is_syncing:
             return None
         is_trimming = self.doomed or self.has_new_start or self.is_removing
-        if isinstance(effect, Truncate | ResetLog | DeleteLog) and is_trimming:
-            return None
+        if isinstance(effect, Truncate | ResetLog | DeleteLog):
+            if self.cleaning is not None:
+                self.cleaning.cancel()
+                return None
+            if is_trimming:
+                return None
         return self.waiting.pop(0)
 
     def want_sync(self, token: Token) -> None:
@@ -91,6 +115,9 @@ class LogQueue:
     def may_remove(self) -> bool:
         if not (self.doomed or self.doomed_snapshots or self.has_new_start):
             return False
+        if self.cleaning is not None:
+            self.cleaning.cancel()
+            return False
         is_syncing = self.is_syncing or self.alone is not None
         is_free = not self.is_removing and not is_syncing and not self.has_failed
         return is_free and not self.has_rolled
@@ -101,7 +128,7 @@ class LogQueue:
         self.doomed, self.doomed_snapshots, self.has_new_start = [], [], False
         return doomed, snapshots
 
-    def fail(self) -> list[LogEffect]:
+    def fail(self) -> list[LogEffect | Swap]:
         """Nothing more happens to this log. What was still waiting is the caller's to answer."""
         self.has_failed = True
         waiting, self.waiting = self.waiting, []

@@ -3,6 +3,7 @@
     recovery-point-offset-checkpoint    up to where a log was synced (see `recovery_points`)
     log-start-offset-checkpoint         where it starts, if that is inside a segment
     replication-offset-checkpoint       its high watermark
+    cleaner-offset-checkpoint           up to where it is compacted
 
 A raised offset is written with the next `save`, since the lower one on disk stays true. An offset
 that is lowered or forgotten is written before the call returns: one that is too high is wrong.

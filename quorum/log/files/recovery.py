@@ -3,7 +3,7 @@
 A log is a sequence of whole batches with intact checksums, rising offsets and rising epochs; the
 metadata log has no gaps, and below its recovery point the epochs that leader-epoch-checkpoint says.
 Where that ends, or where a segment does not begin where the one before it ended, the log ends, and
-everything behind that place goes:
+everything behind that place goes. (Only Kafka's compaction leaves gaps between segments.)
 
 - silently, if it is nothing but preallocated zeros;
 - with a line in the log, if it lies at or behind the recovery point: it was never synced, so
@@ -31,16 +31,20 @@ from itertools import pairwise, zip_longest
 
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
-from quorum.core.producers import ProducerEntry, observe
+from quorum.core.producers import AbortedTransaction, ProducerEntry, observe
 from quorum.core.storage import Say, StorageError
 from quorum.log.epochs import EpochCache
 from quorum.log.files.checkpoints import EPOCHS, format_epochs, parse_epochs
 from quorum.log.files.disk import Disk
-from quorum.log.files.resumption import resume, take_producers
+from quorum.log.files.resumption import adopt_snapshots, resume, take_producers
 from quorum.log.files.segment import Segment, batches_in
 from quorum.log.files.segments import SegmentedLog
 from quorum.log.files.sequence import Noted, Seen
+from quorum.log.files.swapping import finish_swaps
+from quorum.log.open_transactions import only_open
 from wire.batch import HEADER_BYTES, CorruptBatch, is_intact, read_header
+from wire.transaction_markers import read_marker
+from wire.varint import Malformed
 
 __all__ = [
     "WAY_OUT",
@@ -52,7 +56,7 @@ __all__ = [
 ]
 
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
-_INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex)")
+_INDEX_NAME = re.compile(r"(\d{20})\.(index|timeindex|txnindex|open)")
 _LEFTOVER_SUFFIXES = (".tmp", ".deleted", ".cleaned", ".swap", ".part")
 _SEARCH_BYTES_MAX = 64 << 20  # how far behind the damage an intact batch is looked for
 _PRODUCERS_BYTES = 16 << 20  # at the end of a log, by which its producers are known
@@ -111,6 +115,7 @@ def open_log(
     *,
     recovery_point: int | None,
     start_offset: int = 0,
+    cleaned_offset: int = 0,
     reads_all: bool = False,
     was_closed: bool = False,
     say: Say = lambda line: None,
@@ -119,15 +124,17 @@ def open_log(
 
     `recovery_point` is None if it is not known; `reads_all` checks what lies below it, too;
     `was_closed` if the last process that had it open has synced it, and its directory, at its end.
-    The log starts with its first segment, or at `start_offset` if that is later.
+    The log starts with its first segment, or at `start_offset` if that is later. Up to
+    `cleaned_offset` it was compacted.
     """
     if disk.make_directory(directory):
         return _create_log(disk, directory, settings)
-    names = disk.names(directory)
+    names = finish_swaps(disk, directory)
     segments = _find_segments(disk, directory, settings, names)
     known_epochs = _read_epochs(disk, directory, say)
     seen = None
     if not reads_all:
+        adopt_snapshots(disk, directory, names, segments)
         producers = take_producers(disk, directory, names, end_offset=recovery_point or 0)
         epochs = EpochCache(known_epochs or ())
         was_left = was_closed and producers is not None
@@ -140,6 +147,7 @@ def open_log(
             segments,
             known_epochs,
             recovery_point=recovery_point,
+            cleaned_offset=cleaned_offset,
             reads_all=reads_all,
             was_closed=was_closed,
             say=say,
@@ -158,6 +166,7 @@ def open_log(
         segments=segments,
         epochs=seen.epochs,
         start_offset=start_offset,
+        producers=seen.producers.values(),
     )
     return Recovered(
         log=log,
@@ -173,6 +182,7 @@ def _read_back(
     known_epochs: Sequence[EpochStart] | None,
     *,
     recovery_point: int | None,
+    cleaned_offset: int,
     reads_all: bool,
     was_closed: bool,
     say: Say,
@@ -182,13 +192,13 @@ def _read_back(
     if not reads_all and known_epochs is not None:
         first = _first_to_read(segments, recovery_point or 0)
     noted = Noted(known_epochs or (), recovery_point or 0) if reads_all else None
-    seen = Seen(noted, end_offset=segments[first].base_offset)
+    seen = Seen(noted, end_offset=segments[first].base_offset, known=known_epochs or ())
     for entry in known_epochs or ():
         if entry.start_offset < segments[first].base_offset:
             seen.epochs.assign(entry.epoch, entry.start_offset)
     _adopt(disk, segments[: first + 1], say)
     _recall_producers(disk, segments, first, seen, say)
-    damage = _read_segments(disk, segments[first:], seen)
+    damage = _read_segments(disk, segments[first:], seen, cleaned_offset=cleaned_offset)
     _refuse_loss(disk, directory, segments, damage, recovery_point)
     if damage is not None:
         _cut_off(disk, damage, segments, say)
@@ -196,6 +206,7 @@ def _read_back(
     if synced_offset < 0:
         for segment in segments[first:]:
             segment.distrusts_index_files = not reads_all
+            segment.transactions.write_again()
         write_again(disk, segments[first:], recovery_point)
     _sync(disk, directory, segments[first:], synced_offset)
     return seen
@@ -210,11 +221,12 @@ def _find_segments(
     disk: Disk, directory: str, settings: LogSettings, names: Sequence[str]
 ) -> list[Segment]:
     """Return at least one segment; the leftovers of interrupted operations are removed."""
-    segments = []
+    segments, present = [], frozenset(names)
     for name in names:
         match = _SEGMENT_NAME.fullmatch(name)
         if match:
             segments.append(Segment(disk, directory, settings, base_offset=int(match[1])))
+            segments[-1].transactions.find(present)
             continue
         index = _INDEX_NAME.fullmatch(name)
         is_orphan = index is not None and f"{index[1]}.log" not in names
@@ -259,28 +271,51 @@ def _recall_producers(
     """Tell `seen` of the producers in small segments before the `first` that is read.
 
     A client may have five batches in flight, of which each may have filled a segment. What is read
-    is bounded: a segment that is large has them all, or is too much to read at each start.
+    is bounded: a segment that is large has them all, or is too much to read at each start. Of those
+    before, the producers with open transactions are noted where a segment begins.
     """
     start, left = first, _PRODUCERS_BYTES - sum(disk.size(each.path) for each in segments[first:-1])
     while start > 0 and segments[start - 1].size_bytes <= left:
         start -= 1
         left -= segments[start].size_bytes
+    seen.producers |= _open_before(disk, segments, start)
     for segment in segments[start:first]:
         try:
-            for _, header, _ in batches_in(disk, segment.path, position=0, end=segment.size_bytes):
-                observe(seen.producers, header)
-        except CorruptBatch as error:
+            _observe_producers(disk, segment, seen.producers)
+        except Malformed as error:
             say(f"producers are not known from all of {segment.path}: {error}")
+    if segments[first].transactions.open_at_start() is None:
+        segments[first].transactions.put_open(only_open(seen.producers.values()))
+
+
+def _open_before(disk: Disk, segments: Sequence[Segment], place: int) -> dict[int, ProducerEntry]:
+    """The transactions that are open where a segment begins; those before it have been adopted.
+
+    Of those that began before the log does, nothing more than that is known if nobody noted it.
+    """
+    noted = segments[place].transactions.open_at_start()
+    if noted is not None or place == 0:
+        return noted or {}
+    producers = segments[place - 1].transactions.open_at_start() or {}
+    _observe_producers(disk, segments[place - 1], producers)
+    return only_open(producers.values())
+
+
+def _observe_producers(disk: Disk, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
+    for _, header, batch in batches_in(disk, segment.path, position=0, end=segment.size_bytes):
+        observe(producers, header, read_marker(batch, header) if header.is_control else None)
 
 
 def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
     """Take all but the last of `segments` on trust, if their indexes are sound."""
-    for segment, following in pairwise(segments):
+    for place, (segment, following) in enumerate(pairwise(segments)):
         segment.adopt(size_bytes=disk.size(segment.path), end_offset=following.base_offset)
         if segment.has_sound_indexes():
             continue
         say(f"rebuilding the indexes of {segment.path}")
-        damage = _read_segment(disk, segment, Seen())
+        producers = _open_before(disk, segments, place)
+        segment.transactions.put_open(producers)
+        damage = _read_segment(disk, segment, Seen(producers=dict(producers)))
         if damage is not None:
             raise CorruptLog(f"{damage}. {WAY_OUT}")
         segment.finish()
@@ -288,8 +323,12 @@ def _adopt(disk: Disk, segments: Sequence[Segment], say: Say) -> None:
             disk.sync(path)
 
 
-def _read_segments(disk: Disk, segments: Sequence[Segment], seen: Seen) -> _Damage | None:
+def _read_segments(
+    disk: Disk, segments: Sequence[Segment], seen: Seen, *, cleaned_offset: int
+) -> _Damage | None:
     for segment, following in zip_longest(segments, segments[1:]):
+        if segment is not segments[0]:
+            segment.transactions.put_open(only_open(seen.producers.values()))
         damage = _read_segment(disk, segment, seen)
         if following is None:
             return damage
@@ -298,7 +337,9 @@ def _read_segments(disk: Disk, segments: Sequence[Segment], seen: Seen) -> _Dama
             continue  # rolled, and the trimming of its preallocated zeros did not last
         if damage is not None:
             return damage
-        if not is_continued:
+        if segment.end_offset < following.base_offset <= cleaned_offset:
+            segment.end_offset = following.base_offset
+        elif not is_continued:
             problem = f"offset {segment.end_offset} is next, not {following.base_offset}"
             end_offset = seen.sound_end(segment.end_offset, following.base_offset)
             return _Damage(segment, problem, end_offset)
@@ -311,6 +352,7 @@ def _read_segment(disk: Disk, segment: Segment, seen: Seen) -> _Damage | None:
     segment.begin_scan(size)
     problem = "the last batch is cut short, or zeros follow"
     refused_offset = -1
+    aborted: list[AbortedTransaction] = []
     try:
         for position, header, batch in batches_in(disk, segment.path, position=0, end=size):
             if not is_intact(batch, 0, header):
@@ -320,10 +362,13 @@ def _read_segment(disk: Disk, segment: Segment, seen: Seen) -> _Damage | None:
             if refusal is not None:
                 problem, refused_offset = refusal, header.base_offset
                 break
+            ended = seen.observe(header, batch)
             segment.observe(position, header)
-            seen.observe(header, batch)
-    except CorruptBatch as error:
+            if ended is not None:
+                aborted.append(ended)
+    except Malformed as error:
         problem = str(error)
+    segment.transactions.replace(aborted)
     if segment.size_bytes == size:
         return None
     return _Damage(segment, problem, seen.sound_end(segment.end_offset, refused_offset))

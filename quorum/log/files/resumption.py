@@ -18,9 +18,10 @@ from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
 from quorum.log.files.producer_snapshot import parse_producers, producers_path
 from quorum.log.files.segment import Segment
+from quorum.log.open_transactions import only_open
 from wire.batch import BatchHeader, is_intact
 
-__all__ = ["resume", "take_producers"]
+__all__ = ["adopt_snapshots", "resume", "take_producers"]
 
 _PRODUCERS_NAME = re.compile(r"\d{20}\.snapshot")
 
@@ -38,6 +39,24 @@ def take_producers(
     for path in paths:
         disk.remove(path)
     return None if content is None else parse_producers(content)
+
+
+def adopt_snapshots(
+    disk: Disk, directory: str, names: Sequence[str], segments: Sequence[Segment]
+) -> None:
+    """Kafka has noted all producers where each segment begins: keep those with open transactions.
+
+    What an earlier process of ours has noted there counts no longer.
+    """
+    snapshots = {f"{directory}/{name}" for name in names if _PRODUCERS_NAME.fullmatch(name)}
+    for segment in segments:
+        path = producers_path(directory, segment.base_offset)
+        if path in snapshots:
+            producers = parse_producers(disk.read_whole(path) or b"") or {}
+            if segment.transactions.put_open(only_open(producers.values())):
+                for changed in segment.transactions.take_unsynced():
+                    disk.sync(changed)
+                disk.sync_directory(directory)
 
 
 def resume(disk: Disk, segments: Sequence[Segment], epochs: EpochCache, *, end_offset: int) -> bool:

@@ -1,47 +1,43 @@
-"""One segment of a log: a file of whole batches, and its two sparse indexes.
+"""One segment of a log: a file of whole batches, its two sparse indexes, and of transactions.
 
     <base offset, 20 digits>.log         batches, one after the other
     <base offset, 20 digits>.index       see `quorum.log.files.indexes`
     <base offset, 20 digits>.timeindex
+    <base offset, 20 digits>.txnindex    see `quorum.log.files.transaction_files`
+    <base offset, 20 digits>.open
 
 A segment does not know whether it is the active one; `quorum.log.files.segments` does. It never
-syncs.
+syncs. While one takes the place of others, further suffixes say how far that is (`swapping`).
 
 Source: Kafka's LogSegment.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import mod
 
 from quorum.core.log_settings import LogSettings
+from quorum.core.producers import AbortedTransaction
 from quorum.core.storage import StorageError
 from quorum.log.files.disk import Disk
 from quorum.log.files.indexes import ENTRY_BYTES, Indexes
+from quorum.log.files.timestamp_search import FoundTimestamp, first_record_since
+from quorum.log.files.transaction_files import TransactionFiles
 from wire.batch import (
     HEADER_BYTES,
     BatchHeader,
     CorruptBatch,
     headers,
     read_header,
-    records_of,
 )
 from wire.primitives import INT32_MAX
 
-__all__ = ["FoundTimestamp", "Segment", "batches_in", "segment_path"]
+__all__ = ["Segment", "batches_in", "segment_path"]
 
 _CHUNK_BYTES = 1 << 20
 _SEARCH_BYTES = 16 << 10  # a search begins at most an index interval before its goal
 _APPENDED_KEPT = 64  # a high watermark is rarely further behind the end than that many appends
 _READERS_KEPT = 16
-_SUFFIXES = (".log", ".index", ".timeindex")
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTimestamp:
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
+_INDEXES = (".index", ".timeindex")
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = ".log") -> str:
@@ -85,20 +81,29 @@ class Segment:
         "_indexes",
         "_readers",
         "_settings",
+        "_suffix",
         "_youngest_ms",
         "base_offset",
         "distrusts_index_files",
         "end_offset",
         "path",
         "size_bytes",
+        "transactions",
     )
 
     def __init__(
-        self, disk: Disk, directory: str, settings: LogSettings, *, base_offset: int
+        self,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        base_offset: int,
+        suffix: str = "",
     ) -> None:
         self._disk = disk
         self._directory = directory
         self._settings = settings
+        self._suffix = suffix
         self._allocated_bytes = 0  # length of the file: batches, then zeros
         self._first_timestamp_ms: int | None = None  # the largest of the first batch
         self._indexes: Indexes | None = None  # None: in the files, read when needed
@@ -109,18 +114,32 @@ class Segment:
         self.base_offset = base_offset
         self.distrusts_index_files = False  # a process may have died before it synced them
         self.end_offset = base_offset
-        self.path = segment_path(directory, base_offset)
+        self.path = segment_path(directory, base_offset, f".log{suffix}")
         self.size_bytes = 0
+        self.transactions = TransactionFiles(disk, self._path_of)
+
+    def _path_of(self, suffix: str) -> str:
+        return segment_path(self._directory, self.base_offset, suffix + self._suffix)
+
+    @property
+    def _index_paths(self) -> tuple[str, ...]:
+        return tuple(map(self._path_of, _INDEXES))
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(
-            segment_path(self._directory, self.base_offset, suffix) for suffix in _SUFFIXES
-        )
+        return (self.path, *self._index_paths, *self.transactions.paths)
+
+    def rename(self, suffix: str) -> None:
+        """Give its files another further suffix, not durably: that of the batches last."""
+        before, self._suffix = self.paths, suffix
+        self.path = self._path_of(".log")
+        for path, to in zip(reversed(before), reversed(self.paths), strict=True):
+            self._disk.move(path, to)
 
     def unsynced_paths(self) -> tuple[str, ...]:
         """What must be synced after a write: the indexes, too, once they are in their files."""
-        return (self.path,) if self._indexes is not None else self.paths
+        indexes = self._index_paths if self._indexes is None else ()
+        return (self.path, *indexes, *self.transactions.take_unsynced())
 
     # --- making -----------------------------------------------------------------------------
 
@@ -138,6 +157,8 @@ class Segment:
         self.adopt(size_bytes=size_bytes, end_offset=end_offset)
         indexes = self._read_indexes()
         if indexes is None or not indexes.is_sound(end_offset=end_offset, size_bytes=size_bytes):
+            return False
+        if not self.has_sound_transactions():
             return False
         if size_bytes:
             start = self._disk.read(self.path, position=0, length=HEADER_BYTES)
@@ -177,17 +198,21 @@ class Segment:
 
     def has_sound_indexes(self) -> bool:
         found = self._read_indexes()
-        if found is None:
+        if found is None or not self.has_sound_transactions():
             return False
         return found.is_sound(end_offset=self.end_offset, size_bytes=self.size_bytes)
 
     def has_index_files(self) -> bool:
-        """Looks at their sizes alone."""
+        """Looks at their sizes alone, but for what no reader would find out."""
         try:
-            sizes = [self._disk.size(path) for path in self.paths[1:]]
+            sizes = map(self._disk.size, self._index_paths)
+            are_whole = not any(map(mod, sizes, ENTRY_BYTES))
         except StorageError:
             return False
-        return not any(map(mod, sizes, ENTRY_BYTES))
+        return are_whole and self.has_sound_transactions()
+
+    def has_sound_transactions(self) -> bool:
+        return self.transactions.are_sound(self.base_offset, self.end_offset)
 
     def _empty_indexes(self) -> Indexes:
         return Indexes(self.base_offset, interval_bytes=self._settings.index_interval_bytes)
@@ -198,28 +223,35 @@ class Segment:
         """May so many bytes, whose batches are `first` to `last`, be appended to this segment?
 
         The active segment is full when it or its index would become too large, or when it would
-        span too long a time. An empty one takes anything.
+        span too long a time. An empty one takes anything that its index can name.
         """
-        if self.size_bytes == 0:
-            return True
+        last_offset = last.base_offset + last.last_offset_delta
+        if self.size_bytes == 0 or last_offset - self.base_offset > INT32_MAX:
+            return last_offset - self.base_offset <= INT32_MAX  # an index entry has 4 bytes
         settings, indexes = self._settings, self._indexes or self._indexes_now()
         began_ms = self._first_timestamp_ms
-        last_offset = last.base_offset + last.last_offset_delta
         return (
             self.size_bytes + size_bytes <= settings.segment_bytes
-            and last_offset - self.base_offset <= INT32_MAX  # an index entry has 4 bytes
             and (began_ms is None or first.max_timestamp_ms - began_ms <= settings.segment_ms)
             and max(len(indexes.offsets), len(indexes.times)) < settings.index_bytes_max
         )
 
-    def append(self, records: bytes, found: Sequence[tuple[int, BatchHeader]]) -> None:
-        """`found` holds position and header of every batch in `records`."""
+    def append(
+        self,
+        records: bytes,
+        found: Sequence[tuple[int, BatchHeader]],
+        aborted: Sequence[AbortedTransaction] = (),
+    ) -> None:
+        """`found` holds position and header of every batch in `records`; `aborted` what markers
+        among them have ended."""
         start = self.size_bytes
         if self._settings.preallocate_bytes and start + len(records) > self._allocated_bytes:
             self._preallocate(start + len(records))
         self._disk.write(self.path, records, position=start)
         for position, header in found:
             self.observe(start + position, header)
+        if aborted:
+            self.transactions.append(aborted)
         _remember(self._appended, found[0][1].base_offset, start, _APPENDED_KEPT)
 
     def cut(self, end_offset: int) -> None:
@@ -235,6 +267,7 @@ class Segment:
             indexes.add(at, header)
             position, self.end_offset = at + header.size_bytes, header.next_offset
         self._disk.truncate(self.path, position)
+        self.transactions.truncate(end_offset)
         self.size_bytes = self._allocated_bytes = position
         self._indexes = indexes
         self._youngest_ms = None
@@ -257,7 +290,7 @@ class Segment:
             return has_changed
         indexes.finish()
         contents = bytes(indexes.offsets), bytes(indexes.times)
-        for path, content in zip(self.paths[1:], contents, strict=True):
+        for path, content in zip(self._index_paths, contents, strict=True):
             if self.distrusts_index_files or self._disk.read_whole(path) != content:
                 has_changed = True
                 self._disk.create(path)
@@ -352,6 +385,20 @@ class Segment:
             found = self._youngest_ms
         return found if found >= 0 else self._disk.modified_ms(self.path)
 
+    def first_ms(self) -> int:
+        """The largest timestamp in its first batch; -1 if there is none."""
+        if self._first_timestamp_ms is None and self.size_bytes:
+            start = self._disk.read(self.path, position=0, length=HEADER_BYTES)
+            try:
+                self._first_timestamp_ms = read_header(start).max_timestamp_ms
+            except CorruptBatch as error:
+                raise self._corrupt(error) from error
+        return -1 if self._first_timestamp_ms is None else self._first_timestamp_ms
+
+    def index_bytes(self) -> int:
+        """The size of the larger one of its index files."""
+        return max(map(self._disk.size, self._index_paths))
+
     def last_batches(self) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Position, header and bytes of those from the last on that the index names.
 
@@ -369,7 +416,7 @@ class Segment:
             if header.last_offset >= end_offset:
                 break
             if header.max_timestamp_ms >= timestamp_ms:
-                found = _first_record_since(header, batch, timestamp_ms, start_offset)
+                found = first_record_since(header, batch, timestamp_ms, start_offset)
                 if found is not None:
                     return found
         return None
@@ -418,7 +465,7 @@ class Segment:
         return self._cached
 
     def _read_indexes(self) -> Indexes | None:
-        offsets, times = (self._disk.read_whole(path) for path in self.paths[1:])
+        offsets, times = map(self._disk.read_whole, self._index_paths)
         if offsets is None or times is None:
             return None
         return Indexes(
@@ -440,27 +487,3 @@ def _remember(places: dict[int, int], offset: int, position: int, kept: int) -> 
     if len(places) >= kept:
         del places[next(iter(places))]
     places[offset] = position
-
-
-def _first_record_since(
-    header: BatchHeader, batch: memoryview, timestamp_ms: int, start_offset: int
-) -> FoundTimestamp | None:
-    """Inside one batch whose largest timestamp is young enough; None if that lies before the start.
-
-    Where the records do not say, because a client wrote something else than its header claims, the
-    batch answers as a whole: that sends a consumer to an earlier record at worst, never past one.
-    """
-    try:
-        for record in records_of(batch):
-            if record.timestamp_ms < timestamp_ms or record.offset < start_offset:
-                continue
-            if header.base_offset <= record.offset <= header.last_offset:
-                found_ms = min(record.timestamp_ms, header.max_timestamp_ms)
-                return FoundTimestamp(record.offset, found_ms, header.leader_epoch)
-    except CorruptBatch:
-        pass
-    else:
-        if start_offset > header.base_offset:
-            return None
-    offset = max(start_offset, header.base_offset)
-    return FoundTimestamp(offset, header.max_timestamp_ms, header.leader_epoch)

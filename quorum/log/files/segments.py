@@ -11,18 +11,22 @@ Source: Kafka's LocalLog and LogSegments.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from quorum.core.effects import EpochStart
 from quorum.core.log_settings import LogSettings
-from quorum.core.producers import ProducerEntry
+from quorum.core.producers import AbortedTransaction, ProducerEntry
+from quorum.core.storage import StorageError
 from quorum.core.types import OffsetAndEpoch
 from quorum.log.epochs import EpochCache
 from quorum.log.files.disk import Disk
-from quorum.log.files.producer_snapshot import format_producers, producers_path
-from quorum.log.files.segment import FoundTimestamp, Segment
+from quorum.log.files.producer_snapshot import format_producers, is_whole, producers_path
+from quorum.log.files.segment import Segment, batches_in
+from quorum.log.files.timestamp_search import FoundTimestamp
+from quorum.log.open_transactions import OpenTransactions
 from wire.batch import BatchHeader, headers
+from wire.primitives import INT32_MAX
 
 __all__ = ["SegmentedLog", "Unsynced", "observe_epoch"]
 
@@ -50,12 +54,13 @@ class SegmentedLog:
         "_changes_taken",
         "_disk",
         "_epochs_synced",
+        "_open",
         "_producers",
         "_segments",
-        "_settings",
         "_unsynced",
         "directory",
         "epochs",
+        "settings",
         "start_offset",
     )
 
@@ -68,18 +73,25 @@ class SegmentedLog:
         segments: list[Segment],
         epochs: EpochCache,
         start_offset: int,
+        producers: Iterable[ProducerEntry] = (),
         is_new: bool = False,
     ) -> None:
+        """`producers` are those that recovery knows of."""
         assert segments, "a log has at least one segment"
         assert start_offset >= segments[0].base_offset, (start_offset, segments[0].base_offset)
         self._disk = disk
-        self._settings = settings
+        self.settings = settings
         self._segments = segments
         self._unsynced: list[Segment] = []  # in the order of offsets
         self._changes = int(is_new)  # how often files came or went
         self._changes_taken = self._changes_synced = 0  # by a sync that has begun, and has ended
         self._cached: Segment | None = None  # the segment that was read last
         self._producers = _NO_PRODUCERS
+        producers = tuple(producers)
+        has_transactions = any(p.coordinator_epoch >= 0 or p.transactions for p in producers)
+        self._open = OpenTransactions(
+            producers, last_offset=segments[-1].end_offset if has_transactions else -1
+        )
         self._epochs_synced = epochs.changes  # recovery wrote the file
         self.directory = directory
         self.epochs = epochs
@@ -109,24 +121,30 @@ class SegmentedLog:
 
     # --- writing ----------------------------------------------------------------------------
 
-    def append(self, records: bytes) -> bool:
-        """Write whole batches at the end. Says whether a segment was full and another began."""
+    def append(self, records: bytes, aborted: Sequence[AbortedTransaction] = ()) -> bool:
+        """Write whole batches at the end, whose markers have `aborted` these.
+
+        Says whether a segment was full and another began.
+        """
         found = list(headers(records))
         assert found, "an append has at least one batch"
         first, last = found[0][1], found[-1][1]
-        segment = self._segments[-1]
-        assert first.base_offset >= segment.end_offset, (first.base_offset, segment.end_offset)
+        segment, end_offset = self._segments[-1], self.end_offset
+        assert first.base_offset >= end_offset, (first.base_offset, end_offset)
         must_roll = not segment.has_room(first, last, len(records))
-        if must_roll:
-            segment = self._roll(first.base_offset)
+        if must_roll:  # where the log ends, lest a gap before `first` be taken for a loss
+            segment = self._roll(max(segment.end_offset, last.last_offset - INT32_MAX))
         size_bytes = segment.size_bytes + len(records)
-        segment.append(records, found)
+        segment.append(records, found, aborted)
         assert segment.size_bytes == size_bytes, "an append has whole batches"
         if not self._unsynced or self._unsynced[-1] is not segment:
             self._unsynced.append(segment)
+        for _, header in found:
+            self._open.observe(header)
         if first.leader_epoch != last.leader_epoch or not self.epochs.is_latest(first.leader_epoch):
             for _, header in found:
-                observe_epoch(self.epochs, header)
+                observe_epoch(self.epochs, header, start_offset=end_offset)
+                end_offset = header.next_offset
         return must_roll
 
     def truncate(self, end_offset: int) -> None:
@@ -140,13 +158,34 @@ class SegmentedLog:
         segment = self._segments[-1]
         if segment.base_offset > end_offset:  # below the start of the log: begin anew there
             self._segments.pop().remove()
+            self._open = OpenTransactions()
             segment = self._add_segment(end_offset)
         else:
             segment.cut(end_offset)
+            self._reopen_transactions(segment)
         self.start_offset = min(self.start_offset, self.end_offset)
         self.epochs.truncate(self.end_offset)
         kept = [earlier for earlier in self._unsynced if earlier in self._segments[:-1]]
         self._unsynced = [*kept, segment]
+
+    def _reopen_transactions(self, segment: Segment) -> None:
+        """The log ends with `segment` now; what began before it is noted there."""
+        if self._open.last_offset < segment.end_offset:
+            return
+        producers = segment.transactions.open_at_start()
+        if producers is None:
+            raise StorageError(f"what is noted of transactions before {segment.path} is damaged")
+        self._open = OpenTransactions(producers.values(), last_offset=segment.base_offset - 1)
+        end = segment.size_bytes
+        for _, header, _ in batches_in(self._disk, segment.path, position=0, end=end):
+            self._open.observe(header)
+
+    def segment_start(self, end_offset: int) -> int:
+        """Where the segment begins with which a log ends that is truncated there."""
+        if end_offset >= self.end_offset:
+            return end_offset
+        bases = [each.base_offset for each in self._segments if each.base_offset < end_offset]
+        return max(bases, default=end_offset)
 
     def reset(self, start: OffsetAndEpoch) -> None:
         """Remove everything; the next record has the offset `start.offset`.
@@ -154,6 +193,7 @@ class SegmentedLog:
         The epoch before it is `start.epoch`; none is known if that is negative.
         """
         self._producers = _NO_PRODUCERS
+        self._open = OpenTransactions()
         while self._segments:
             self._segments.pop().remove()
         segment = self._add_segment(start.offset)
@@ -190,10 +230,13 @@ class SegmentedLog:
         start_offset = self.start_offset
         excess_bytes = 0 if bytes_max is None else self.size_bytes - bytes_max
         for segment in self._segments:
+            is_empty = segment.size_bytes == 0  # compaction may leave that of a rolled one
             is_old = since_ms is not None and segment.youngest_ms() < since_ms
             is_excess = bytes_max is not None and excess_bytes >= segment.size_bytes
-            is_safe = segment.size_bytes > 0 and segment.end_offset <= end_offset
-            if not (is_safe and (is_old or is_excess)):
+            is_safe = segment.end_offset <= end_offset
+            if is_empty and segment is self._segments[-1]:
+                break
+            if not (is_safe and (is_old or is_excess or is_empty)):
                 break
             excess_bytes -= segment.size_bytes
             start_offset = segment.end_offset
@@ -205,8 +248,8 @@ class SegmentedLog:
 
     def configure(self, settings: LogSettings) -> None:
         """What was written stays as it is."""
-        self._settings = replace(settings, preallocate_bytes=self._settings.preallocate_bytes)
-        self._segments[-1].configure(self._settings)
+        self.settings = replace(settings, preallocate_bytes=self.settings.preallocate_bytes)
+        self._segments[-1].configure(self.settings)
 
     def note_producers(self, producers: Iterable[ProducerEntry], *, end_offset: int) -> None:
         """Those of the log that ends there; to be written if it still does when it is closed."""
@@ -217,8 +260,8 @@ class SegmentedLog:
         will see so by itself."""
         end_offset, producers = self._producers
         end_bytes = sum(segment.size_bytes for segment in self._segments[-2:])
-        is_worth_it = bool(producers) or end_bytes > self._settings.reread_bytes
-        if end_offset == self.end_offset and is_worth_it:
+        is_worth_it = bool(producers) or end_bytes > self.settings.reread_bytes
+        if end_offset == self.end_offset and is_worth_it and is_whole(producers):
             path = producers_path(self.directory, end_offset)
             self._disk.put(path, format_producers(producers))
 
@@ -243,10 +286,31 @@ class SegmentedLog:
             self._changes_synced = self._changes
 
     def _add_segment(self, base_offset: int) -> Segment:
-        segment = Segment(self._disk, self.directory, self._settings, base_offset=base_offset)
+        segment = Segment(self._disk, self.directory, self.settings, base_offset=base_offset)
         segment.create()
+        segment.transactions.put_open(self._open.producers)
         self._segments.append(segment)
         return segment
+
+    # --- compaction -------------------------------------------------------------------------
+
+    @property
+    def rolled(self) -> tuple[Segment, ...]:
+        """Those that do not grow any more, the oldest first."""
+        return tuple(self._segments[:-1])
+
+    def has(self, segments: Sequence[Segment]) -> bool:
+        """Are they still rolled segments of the log, as they were?"""
+        return bool(segments) and set(segments) <= set(self._segments[:-1])
+
+    def replace(self, segments: Sequence[Segment], cleaned: Segment) -> None:
+        """Let `cleaned` stand for them. The files are the caller's."""
+        first = self._segments.index(segments[0])
+        assert self._segments[first : first + len(segments)] == list(segments)
+        assert not set(segments) & set(self._unsynced), "they were synced"
+        cleaned.end_offset = segments[-1].end_offset
+        self._segments[first : first + len(segments)] = [cleaned]
+        self._cached = None
 
     # --- durability -------------------------------------------------------------------------
 
@@ -283,7 +347,8 @@ class SegmentedLog:
     def forget(self) -> None:
         """Close its files."""
         for segment in self._segments:
-            self._disk.forget(segment.path)
+            for path in (segment.path, *segment.transactions.paths):
+                self._disk.forget(path)
 
     # --- reading ----------------------------------------------------------------------------
 
@@ -300,6 +365,17 @@ class SegmentedLog:
                 self._keep_cache_of(segment)
                 return segment.read(position, end_offset=end_offset, bytes_max=bytes_max)
         return b""
+
+    def aborted_in(self, start_offset: int, end_offset: int) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions with records between two offsets, wherever their markers are."""
+        found: list[AbortedTransaction] = []
+        after = bisect_right(self._segments, start_offset, key=lambda each: each.base_offset)
+        for segment in self._segments[max(after - 1, 0) :]:
+            more, are_all = segment.transactions.overlapping(start_offset, end_offset)
+            found += more
+            if are_all:
+                break
+        return tuple(found)
 
     def _keep_cache_of(self, segment: Segment) -> None:
         """Indexes of one segment besides the active one stay in memory: that of the last read."""
@@ -323,7 +399,12 @@ class SegmentedLog:
         return None
 
 
-def observe_epoch(epochs: EpochCache, header: BatchHeader) -> None:
-    """Take one appended batch into account. Batches of the oldest producers carry no epoch."""
+def observe_epoch(epochs: EpochCache, header: BatchHeader, *, start_offset: int) -> None:
+    """Take a batch into account that comes next at `start_offset`, or behind a gap from there on.
+
+    What compaction has left out of that gap may have been of the batch's epoch. So the epoch begins
+    with the gap: a follower that has other records there is sent back far enough. Batches of the
+    oldest producers carry no epoch.
+    """
     if header.leader_epoch >= 0 and not epochs.is_latest(header.leader_epoch):
-        epochs.assign(header.leader_epoch, header.base_offset)
+        epochs.assign(header.leader_epoch, start_offset)

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from quorum.core.effects import EpochStart
-from quorum.core.producers import ProducerEntry, observe
+from quorum.core.producers import AbortedTransaction, ProducerEntry, observe
 from quorum.log.epochs import EpochCache
 from quorum.log.files.segments import observe_epoch
 from wire.batch import BatchHeader
+from wire.transaction_markers import read_marker
 
 __all__ = ["Noted", "Seen", "epoch_problem"]
 
@@ -41,6 +42,7 @@ class Seen:
     control_batches: list[bytes] = field(default_factory=list)
     end_offset: int = -1  # -1: nothing was read, and nothing is known of what comes
     gap: range = range(0)  # the offsets between the last two batches
+    known: Sequence[EpochStart] = ()  # those of leader-epoch-checkpoint, also of what is compacted
 
     @property
     def last_epoch(self) -> int:
@@ -69,14 +71,25 @@ class Seen:
         was_left_out = self.gap.start <= refused_offset <= self.gap.stop
         return self.gap.start if self.gap and was_left_out else end_offset
 
-    def observe(self, header: BatchHeader, batch: memoryview) -> None:
+    def observe(self, header: BatchHeader, batch: memoryview) -> AbortedTransaction | None:
+        """Returns the transaction that the batch has aborted. Raises `Malformed`."""
+        marker = read_marker(batch, header) if header.is_control else None
         start_offset = header.base_offset if self.end_offset < 0 else self.end_offset
         self.gap = range(start_offset, header.base_offset)
         self.end_offset = header.next_offset
-        observe_epoch(self.epochs, header)
-        observe(self.producers, header)
-        if header.is_control:
+        if self.gap:
+            self._recall_epochs(header.leader_epoch)
+        observe_epoch(self.epochs, header, start_offset=start_offset)
+        if header.is_control and not header.is_transactional:
             self.control_batches.append(bytes(batch))
+        return observe(self.producers, header, marker)
+
+    def _recall_epochs(self, leader_epoch: int) -> None:
+        """Those that began in the gap before a batch of that epoch, or with it."""
+        for entry in self.known:
+            is_there = self.gap.start <= entry.start_offset <= self.gap.stop
+            if is_there and self.last_epoch < entry.epoch <= leader_epoch:
+                self.epochs.assign(entry.epoch, entry.start_offset)
 
 
 def epoch_problem(header: BatchHeader, *, last_epoch: int, noted_epoch: int | None) -> str | None:

@@ -18,7 +18,13 @@ from quorum.log.files.jobs import Outcome, Pool
 
 __all__ = ["Threads"]
 
-_THREADS_MAX = {Pool.SYNC: 2, Pool.REWRITE: 2, Pool.BACKGROUND: 3, Pool.SNAPSHOT: 1}
+_THREADS_MAX = {
+    Pool.SYNC: 2,
+    Pool.REWRITE: 2,
+    Pool.BACKGROUND: 3,
+    Pool.CLEANING: 1,
+    Pool.SNAPSHOT: 1,
+}
 _LOGGER = logging.getLogger(__name__)
 
 

@@ -385,7 +385,9 @@ def test_a_log_that_cannot_be_read_has_no_coordinator(brokers: Brokers) -> None:
     elect(brokers, 2)
     brokers.run(1000)
     assert fetched(brokers, fetch(brokers, at=2)) is NOT_HERE
-    assert [trace.event for node, trace in brokers.traces if node == 2][-1] == "groups-not-loaded"
+    assert [trace.event for node, trace in brokers.traces if node == 2][
+        -1
+    ] == "coordinator-not-loaded"
 
 
 def test_deleting_the_topic_ends_its_coordinators(brokers: Brokers) -> None:

@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from broker.config import OWNER
-from broker.groups.loading import Contents, Loading
+from broker.coordination.loading import Loading
+from broker.groups.contents import Contents
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.groups.records import CommittedOffset, OffsetChange, encode_change
 from broker.partition.local_log import LocalLog
@@ -15,7 +16,7 @@ from quorum.core.effects import Event, Read, ReadDone, StorageFailed
 from quorum.core.log_state import LogState
 from quorum.core.outbox import Outbox
 from tests.broker.partitions import partition_of
-from wire.batch import build_batch
+from wire.batch import assign, build_batch
 
 NAME = f"{OFFSETS_TOPIC}-0"
 CHANGE = OffsetChange(
@@ -27,16 +28,19 @@ CHANGE = OffsetChange(
 
 
 class Reader:
-    """Reads a log of one record, of which all is committed."""
+    """Reads a log, of which all is committed that is not said to be otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, end_offset: int = 1, high_watermark: int | None = None) -> None:
         self.loaded: list[Contents] = []
         self.failed: list[str] = []
         self.outbox = Outbox(OWNER)
         alone = PartitionState(replicas=(1,), isr=(1,), leader=1)
         partition = partition_of(OFFSETS_TOPIC, 0, alone)
-        partition.opened(LocalLog(LogState(log=NAME, end_offset=1), self.outbox), 0)
-        self.loading = Loading(partition, bytes_max=1000)
+        self.log = LocalLog(LogState(log=NAME, end_offset=end_offset), self.outbox)
+        partition.opened(self.log, 0)
+        if high_watermark is not None:
+            self.log.high_watermark = high_watermark
+        self.loading = Loading(partition, Contents(), bytes_max=1000)
         self.go_on()
         (read,) = (each for each in self.outbox.take() if isinstance(each, Read))
         self.token = read.token
@@ -70,7 +74,7 @@ def test_what_belongs_to_transactions_is_passed_over(
     reader = Reader()
     batch = build_batch([encode_change(CHANGE)], timestamp_ms=0, **fields)
     reader.hear(ReadDone(token=reader.token, log=NAME, records=batch))
-    assert [contents.offsets for contents in reader.loaded] == [offsets]
+    assert [contents.offsets.committed for contents in reader.loaded] == [offsets]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,21 @@ def test_log_that_cannot_be_read_is_given_up_once(refused: Callable[..., Event])
     reader.hear(refused(token=reader.token, log=NAME))
     reader.go_on()
     assert (reader.failed, reader.loaded) == (["offset 0 cannot be read"], [])
+
+
+def test_what_lies_in_a_gap_of_a_compacted_log_is_waited_for() -> None:
+    """The high watermark of a new leader may lie in the gap, and comes to its end later."""
+    reader = Reader(end_offset=9, high_watermark=4)
+    reader.hear(ReadDone(token=reader.token, log=NAME, records=b""))
+    assert (reader.failed, reader.loaded) == ([], [])
+    assert not [each for each in reader.outbox.take() if isinstance(each, Read)], "not at once"
+    reader.log.high_watermark = 9
+    reader.go_on()
+    (read,) = (each for each in reader.outbox.take() if isinstance(each, Read))
+    batch = assign(
+        build_batch([encode_change(CHANGE)], timestamp_ms=0), base_offset=8, leader_epoch=0
+    )
+    reader.outbox.deliver(read.token, ReadDone(token=read.token, log=NAME, records=batch), 0)
+    assert [contents.offsets.committed for contents in reader.loaded] == [
+        {"g": {("t", 0): CHANGE.committed}}
+    ]

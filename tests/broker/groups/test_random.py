@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from broker.config import GroupConfig
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from tests.broker.brokers import Brokers
+from tests.broker.groups.consumer.modern_members import ModernConsumer
 from tests.broker.groups.members import PARTITIONS, TOPIC, Consumer, Promises
 from tests.examples import dear
 
@@ -18,18 +19,20 @@ CONSUMERS_MAX = 4
 
 
 class Run:
+    config = GroupConfig(initial_rebalance_delay_ms=0)
+
     def __init__(self) -> None:
         self.brokers = Brokers(
             3,
             replica_lag_time_max_ms=400,
             replica_fetch_backoff_ms=50,
-            groups=GroupConfig(initial_rebalance_delay_ms=0),
+            groups=self.config,
         )
         self.brokers.start()
         self.brokers.create_topic(TOPIC, *[REPLICAS] * PARTITIONS)
         self.brokers.create_topic(OFFSETS_TOPIC, REPLICAS, min_insync_replicas="2")
         self.promises = Promises()
-        self.consumers: list[Consumer] = []
+        self.consumers: list[Consumer | ModernConsumer] = []
         self.down: set[int] = set()
         self.count = 0
 

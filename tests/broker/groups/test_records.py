@@ -183,7 +183,7 @@ def test_every_change_comes_back(change: Change) -> None:
 
 
 def test_keys_of_other_kinds_are_passed_over() -> None:
-    assert decode_change(Record(key=b"\0\3\0\1g", value=b"\0\0")) is None
+    assert decode_change(Record(key=b"\0\4\0\1g", value=b"\0\0")) is None
 
 
 @given(st.binary(max_size=30), st.binary(max_size=60))

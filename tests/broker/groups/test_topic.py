@@ -3,7 +3,8 @@
 import pytest
 
 from broker.config import GroupConfig
-from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic, partition_of
+from broker.coordination.coordinators import partition_of
+from broker.groups.offsets_topic import OFFSETS_TOPIC, offsets_topic
 
 
 # Utils.abs(group.hashCode()) % 50, from a Java machine.

@@ -16,7 +16,6 @@ from broker.zk.obeying import Obeying
 from broker.zk.session_membership import ZkMembership
 from broker.zk.view import View
 from controller.metadata.partitions import PartitionState
-from controller.zk.zk_controller_config import EVERYBODY, Authorizer
 from quorum.core.effects import (
     DeleteLog,
     Effect,
@@ -62,7 +61,6 @@ class Stand:
     logs: Mapping[str, LogState] = field(default_factory=dict)
     generation: int = -1
     found: Sequence[FoundLog] = ()
-    authorizer: Authorizer = EVERYBODY
 
     def __post_init__(self) -> None:
         listener = RegisteredListener(name="PLAINTEXT", host="node-1", port=1, security_protocol=0)
@@ -80,7 +78,6 @@ class Stand:
             random=Random(1),
             controller_id=lambda: 3,
             limits=Limits(),
-            authorizer=self.authorizer,
         )
         self.broker = Broker(membership, Random(1))
         self.broker.serves_clients = True
@@ -270,25 +267,6 @@ def test_replica_that_is_stopped_and_not_deleted_keeps_its_log_and_follows_nobod
     assert isinstance(stopped.role, FollowerOf)
     assert stopped.role.leader_id == -1
     assert [each for each in stand.last if isinstance(each, DeleteLog)] == []
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        command(TOLD),
-        StopReplicaRequest(client_id=3, ack_timeout_ms=1, partitions=(TOLD.of,)),
-        UpdateMetadataRequest(client_id=3, ack_timeout_ms=1, partitions=(WHOLE,)),
-    ],
-    ids=lambda body: type(body).__name__,
-)
-def test_command_wants_cluster_action(body: object) -> None:
-    """KIP-497: "CLUSTER_ACTION permission (similar to other InterBroker APIs …)"."""
-    stand = Stand(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:admin"))
-    answer = stand.ask(body)
-    assert getattr(answer, "error_code", None) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert stand.replica() is None
-    allowed = Stand(ZK_KIP497, authorizer=Authorizer.of("some.Authorizer", "User:ANONYMOUS"))
-    assert getattr(allowed.ask(body), "error_code", None) is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

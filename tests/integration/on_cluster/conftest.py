@@ -8,14 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from jepsen_like.real.local_cluster import LocalCluster
+from tests.started import started
 
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    running = LocalCluster.create(tmp_path_factory.mktemp("cluster"), controllers=3, brokers=3)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(
+        LocalCluster.create(tmp_path_factory.mktemp("cluster"), controllers=3, brokers=3)
+    ) as running:
         yield running
-    finally:
-        running.stop_all()

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from broker.groups.offsets_topic import OFFSETS_TOPIC, partition_of
+from broker.coordination.coordinators import partition_of
+from broker.groups.offsets_topic import OFFSETS_TOPIC
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.workload import SteadyProducer
 from tests.integration.waiting import wait
+from tests.started import started
 
 PARTITIONS = 3
 COUNT = 100
@@ -393,13 +395,8 @@ class Member(threading.Thread):
 
 @pytest.fixture
 def fragile(tmp_path: Path) -> Iterator[LocalCluster]:
-    running = LocalCluster.create(tmp_path / "cluster", controllers=1, brokers=3)
-    try:
-        running.start_all()
-        running.wait_ready()
+    with started(LocalCluster.create(tmp_path / "cluster", controllers=1, brokers=3)) as running:
         yield running
-    finally:
-        running.stop_all()
 
 
 def coordinator(cluster: LocalCluster, group: str) -> int:

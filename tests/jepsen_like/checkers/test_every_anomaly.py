@@ -143,7 +143,7 @@ def honest_nodes(play: Play) -> None:
 
 # Of each workload one that must pass, with an operation of unknown end where there are any.
 HONEST: dict[str, Callable[[Play], None]] = {
-    **dict.fromkeys(("admin", "kafka", "log"), honest_log),
+    **dict.fromkeys(("admin", "kafka", "log", "transactions"), honest_log),
     **dict.fromkeys(("cas-register", "partition-epoch", "register"), honest_register),
     "kv": honest_strings,
     "observe": honest_nodes,

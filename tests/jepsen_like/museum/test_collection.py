@@ -8,8 +8,13 @@ from jepsen_like.planted.every_bug import EVERY_PLANT
 from jepsen_like.scenarios.schedules import ALL_SCHEDULES
 from wire.zk.switches import names_in
 
+DEAR = {"B17", "C1", "D7", "R11"}  # more than a second each: left to `make extra`
 EXHIBITS = [
-    pytest.param(exhibit, id=f"{item.id}-{exhibit.bug}")
+    pytest.param(
+        exhibit,
+        id=f"{item.id}-{exhibit.bug}",
+        marks=[pytest.mark.extra] if item.id in DEAR else [],
+    )
     for item in ITEMS.values()
     for exhibit in item.exhibits
 ]

@@ -12,8 +12,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from jepsen_like.clients.admin_client import kind_of
 from jepsen_like.histories.history import Kind, key_of, place_of
+from jepsen_like.real.client_settings import PLAIN, ClientSettings
 from jepsen_like.real.clients.agent import Agent
-from jepsen_like.real.clients.aiokafka_client import AiokafkaClient
+from jepsen_like.real.clients.aiokafka_client import AiokafkaClient, _security
 from jepsen_like.real.clients.client_choice import client_opener
 from jepsen_like.real.clients.confluent import ConfluentClient
 from jepsen_like.real.clients.kafka_admin import AdminClient, OperatorClient
@@ -21,6 +22,7 @@ from jepsen_like.real.clients.target import Target, known_offset
 from jepsen_like.real.layout import ClusterError
 from jepsen_like.workloads.workload import Wish
 from wire.errors import ErrorCode
+from wire.security.security_protocol import SecurityProtocol
 
 NOWHERE = ("127.0.0.1", 1)
 ABSENT = Target(brokers={1: NOWHERE}, http={1: NOWHERE, 101: NOWHERE}, controllers={101: NOWHERE})
@@ -86,7 +88,7 @@ def test_an_operator_without_a_cluster_has_done_nothing() -> None:
 
 
 def test_aiokafka_without_a_cluster_has_sent_nothing() -> None:
-    client = AiokafkaClient("127.0.0.1:1", idempotent=True, timeout_seconds=1.0)
+    client = AiokafkaClient(ABSENT, idempotent=True, timeout_seconds=1.0)
     try:
         for wish in (
             Wish(f="send", value=[["send", "chaos-0", 1]]),
@@ -98,9 +100,25 @@ def test_aiokafka_without_a_cluster_has_sent_nothing() -> None:
         client.close()
 
 
+def test_aiokafka_is_told_the_user_of_a_secured_cluster() -> None:
+    user = ClientSettings(
+        protocol=SecurityProtocol.SASL_PLAINTEXT,
+        mechanism="SCRAM-SHA-512",
+        username="admin",
+        password="secret",
+    )
+    assert _security(user) == {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "admin",
+        "sasl_plain_password": "secret",
+    }
+    assert _security(PLAIN) == {"security_protocol": "PLAINTEXT"}
+
+
 def test_an_operation_that_a_client_does_not_know_has_failed() -> None:
     for client in (
-        ConfluentClient("127.0.0.1:1", idempotent=True, timeout_seconds=1.0),
+        ConfluentClient(ABSENT, idempotent=True, timeout_seconds=1.0),
         AdminClient(ABSENT, timeout_seconds=1.0),
         Agent(ABSENT, timeout_seconds=1.0),
     ):
@@ -236,7 +254,7 @@ class CancelsItsOwnFetch:
 
 
 def test_a_client_whose_fetch_is_cancelled_while_it_stops_is_closed() -> None:
-    client = AiokafkaClient("127.0.0.1:1", idempotent=True, timeout_seconds=0.1)
+    client = AiokafkaClient(ABSENT, idempotent=True, timeout_seconds=0.1)
     client._consumer = CancelsItsOwnFetch()
     client.close()
     assert client._consumer is None
@@ -268,7 +286,7 @@ def test_producer_with_a_fatal_error_is_replaced(
             pass
 
     monkeypatch.setattr("jepsen_like.real.clients.confluent.Producer", Broken)
-    client = ConfluentClient("127.0.0.1:1", idempotent=True, timeout_seconds=0.1)
+    client = ConfluentClient(ABSENT, idempotent=True, timeout_seconds=0.1)
     for _ in range(2):
         done = client.invoke(Wish(f="send", value=[["send", "orders-0", 1]]))
         assert done.kind is (Kind.FAIL if fails_in == "produce" else Kind.INFO)

@@ -20,6 +20,7 @@ from wire.messages.metadata import (
 )
 from wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
+CLOSED = "the server closed the connection: does it speak TLS or SASL? --command-config"
 DELETION = DeleteTopicsRequest(topics=(), timeout_ms=1000)
 
 
@@ -61,8 +62,7 @@ def test_a_connection_that_breaks_leaves_a_change_as_open() -> None:
     with connected() as client, pytest.raises(NoAnswer) as raised:
         client.ask(DELETION, DeleteTopicsResponse)
     assert str(raised.value) == (
-        "no answer to a DeleteTopics request (the server closed the connection). "
-        "What was asked for may still happen"
+        f"no answer to a DeleteTopics request ({CLOSED}). What was asked for may still happen"
     )
 
 
@@ -76,7 +76,7 @@ def test_a_connection_that_breaks_leaves_a_change_as_open() -> None:
 def test_what_only_asks_does_nothing_later(question: object, answer: type) -> None:
     with connected() as client, pytest.raises(NoAnswer) as raised:
         client.ask(question, answer)
-    assert str(raised.value).endswith("request (the server closed the connection)")
+    assert str(raised.value).endswith(f"request ({CLOSED})")
 
 
 def test_apis_are_called_as_kafka_calls_them() -> None:

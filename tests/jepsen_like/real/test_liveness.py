@@ -59,7 +59,14 @@ def test_what_was_not_acknowledged_does_not_count(kind: Kind) -> None:
 
 @pytest.mark.parametrize(
     ("f", "value"),
-    [("write", ["x", 3]), ("cas", ["x", [3, 4]]), ("send", [["send", "x", [0, 3]]])],
+    [
+        ("write", ["x", 3]),
+        ("cas", ["x", [3, 4]]),
+        ("send", [["send", "x", [0, 3]]]),
+        ("txn", [["send", "y", [0, 3]], ["send", "x", [0, 4]]]),
+        ("transfer", {"from": "y", "to": "x", "amount": 3}),
+        ("transfer", {"from": "x", "to": "y", "amount": 3}),
+    ],
 )
 def test_a_key_is_found_in_every_form(f: str, value: Value) -> None:
     lines = Lines("x")
@@ -67,6 +74,14 @@ def test_a_key_is_found_in_every_form(f: str, value: Value) -> None:
     lines.invoke(f)
     lines.end(f, value)
     assert lines.served.missing() == ["not read: x"]
+
+
+def test_whoever_reads_all_balances_reads_every_account() -> None:
+    lines = Lines("x", "y")
+    lines.heal()
+    lines.invoke("read")
+    lines.end("read", {"x": 3, "y": -3})
+    assert lines.served.missing() == ["not written: x, y"]
 
 
 def test_without_keys_any_write_will_do() -> None:

@@ -5,7 +5,7 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,12 @@ _FLAGS = (
 )
 _LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
 _SECONDS = 30.0
+_KEYS: Mapping[str, Mapping[str, Any]] = {  # what the browser itself acts upon
+    "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
+    "Home": {"windowsVirtualKeyCode": 36},
+    "ArrowDown": {"windowsVirtualKeyCode": 40},
+    "ArrowUp": {"windowsVirtualKeyCode": 38},
+}
 
 
 def chromium() -> str | None:
@@ -79,8 +85,9 @@ class Page:
         raise AssertionError(f"{url} was not drawn: {self.complaints}")
 
     async def press(self, key: str) -> None:
+        known = _KEYS.get(key, {})
         for kind in ("keyDown", "keyUp"):
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key)
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, **known)
 
     async def mouse(self, kind: str, x: float, y: float, button: str = "none") -> None:
         await self.call(

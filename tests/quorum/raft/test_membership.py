@@ -298,6 +298,7 @@ def test_replica_that_was_not_heard_of_for_long_is_not_added(
         (removal(1), ErrorCode.VOTER_NOT_FOUND),  # the last one
         (update(1, 1, cluster_id="another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
         (update(1, 0), ErrorCode.FENCED_LEADER_EPOCH),
+        (update(2, -1), ErrorCode.FENCED_LEADER_EPOCH),
         (update(1, 2), ErrorCode.UNKNOWN_LEADER_EPOCH),
         (update(1, 1, listeners=()), ErrorCode.INVALID_REQUEST),
         (update(1, 1, k_raft_version_feature=versions(1, 0)), ErrorCode.INVALID_REQUEST),

@@ -265,3 +265,21 @@ def test_full_car_park_answers_at_once(leader: RaftNode) -> None:
     (reply,) = outbox.take()
     assert isinstance(reply, Reply)
     assert reply.token == 2
+
+
+def test_a_host_that_floods_the_log_takes_no_room_from_others(leader: RaftNode) -> None:
+    assert isinstance(leader.role, Leader)
+    request = ask(leader, offset=1)
+
+    def ask_from(host: str, token: int) -> None:
+        assert isinstance(leader.role, Leader)
+        serving.fetch(leader.replica, leader.role, token, request, host=host, now_ms=2000)
+
+    for token in range(serving.OF_HOST_MAX + 1):
+        ask_from("10.6.6.6", token)
+    (reply,) = leader.replica.outbox.take()
+    assert isinstance(reply, Reply)
+    assert reply.token == serving.OF_HOST_MAX
+    ask_from("10.0.0.1", 999)
+    assert leader.replica.outbox.take() == []
+    assert len(leader.role.parked) == serving.OF_HOST_MAX + 1

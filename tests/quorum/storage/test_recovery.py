@@ -283,7 +283,9 @@ def test_producers_are_rebuilt_from_the_headers(directory: Path) -> None:
     log.append(batch(14, producer=(88, 0, 0)))
     log.append(batch(15, producer=(88, 1, 0), timestamp_ms=9))
     log.append(batch(16, producer=(99, 3, -1)))
-    found = {entry.producer_id: entry for entry in producers_in(str(directory))}
+    found = {
+        entry.producer_id: entry._replace(earlier=()) for entry in producers_in(str(directory))
+    }
     kept = tuple(ProducerBatch(2 * i, 2 * i + 1, 2 * i + 1, 500 + i) for i in range(7))
     assert found[77] == ProducerEntry(77, 1, kept)
     assert found[88] == ProducerEntry(88, 1, (ProducerBatch(0, 0, 15, 9),))

@@ -9,6 +9,7 @@ from quorumlab.compare.experiments import EXPERIMENTS
 from quorumlab.compare.page import page
 from quorumlab.compare.results import Results
 from tests.quorumlab.compare.compared import compared
+from tests.quorumlab.compare.test_answers import ONCE, THRICE
 from tests.quorumlab.compare.test_results import measured
 
 HOSTILE = "</style><script>alert('x')</script> & \u2028"
@@ -43,6 +44,32 @@ def test_every_experiment_is_a_section_and_every_element_is_closed(tmp_path: Pat
     assert tags(html).count("section") == len(EXPERIMENTS)
     assert "quorum/raftos" in html
     assert "replicas elect" in html
+
+
+def test_slides_of_real_results_have_answers_as_titles_and_the_quorum_first() -> None:
+    html = page(ONCE)
+    assert re.findall(r'<h2 id="(\S+)-answer">(A [^ ]+ [^ ]+)', html) == [
+        ("broker-crash", "A crash costs"),
+        ("controller-failover", "A controller&#x27;s death"),
+    ]
+    for bars in html.split('<div class="bars')[1:]:
+        assert re.findall(r'class="subject">(.*?)<', bars)[0] == "quorum"
+    assert html.count('class="warning"') == 3, "in front, and on both slides"
+
+
+def test_settings_and_designs_are_told_apart() -> None:
+    html = page(ONCE)
+    assert html.count('<rect class="wait"') > 20
+    assert "1,842 ms setting + <b>775 ms design</b>" in html
+    assert 'class="detected"' not in html
+
+
+def test_runs_are_drawn_with_their_spread() -> None:
+    assert page(ONCE).count('class="spread"') == 0
+    html = page(THRICE)
+    assert html.count('class="spread"') == 6, "of three designs, on the slide and below it"
+    assert html.count("(3 runs: ") == 6
+    assert "zk-v3 <small>run 2</small>" in html, "what clients saw is told of every run"
 
 
 def test_page_fetches_nothing_and_runs_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The plan: the most telling first, nothing twice, and what a budget leaves out is said."""
 
-from quorumlab.compare.comparison import CELL_SECONDS, estimate_seconds, planned, within
+from quorumlab.compare.comparison import CELL_SECONDS, estimate_seconds, planned, repeated, within
 from quorumlab.compare.experiments import EXPERIMENTS, QUICK, placement
 from quorumlab.compare.results import CellKey
 from quorumlab.compare.subjects import ALL_DESIGNS, Subject, subject_named, subjects
@@ -30,6 +30,14 @@ def test_defaults_are_measured_once_for_each_subject_and_experiment() -> None:
     of_defaults = [key for key in keys if key.timeouts == "defaults"]
     assert {key.partitions for key in of_defaults} == {100}
     assert len(of_defaults) == len(ALL)
+
+
+def test_cells_are_repeated_only_once_all_are_there() -> None:
+    keys = planned(ALL, ["broker-crash"], [100], ("equal",))
+    thrice = repeated(keys, 3)
+    assert thrice[: len(keys)] == keys
+    assert [key.run for key in thrice] == [run for run in (1, 2, 3) for _ in keys]
+    assert len({key.file_name for key in thrice}) == len(set(thrice)) == 3 * len(keys)
 
 
 def test_isr_change_has_no_defaults() -> None:

@@ -53,6 +53,15 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [results.path]
 
 
+def test_results_from_before_there_were_runs_have_one(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.json", {}, 1)
+    results.add(measured())
+    stored = json.loads(results.path.read_text())
+    del stored["cells"][0]["run"]
+    results.path.write_text(json.dumps(stored))
+    assert Results.load(results.path) == results
+
+
 def test_cell_that_is_measured_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
     results = Results(tmp_path / "results.json", {}, 1)
     results.add(measured(seconds=1.0))

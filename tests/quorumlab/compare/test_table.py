@@ -1,4 +1,4 @@
-"""The tables: grouped, the oldest design first; growth of a step is that of its own time."""
+"""The tables: grouped, the quorum first; growth of a step is that of its own time."""
 
 from quorumlab.compare.results import Cell, Records
 from quorumlab.compare.segments import SINCE_DETECTED
@@ -14,14 +14,14 @@ def test_group_is_an_experiment_at_a_size_and_designs_are_in_order() -> None:
         "Broker crash: 1,000 partitions, equal time-outs",
     ]
     rows, columns = told[0].rows, told[0].columns
-    assert [row["subject"] for row in rows] == ["zk-v3", "quorum"]
+    assert [row["subject"] for row in rows] == ["quorum", "zk-v3"]
     assert columns[:3] == ["subject", "detected", "decided"]
-    assert (rows[0]["detected"], rows[0]["decided"], rows[0]["zk writes"]) == (
+    assert (rows[1]["detected"], rows[1]["decided"], rows[1]["zk writes"]) == (
         "2,000",
         "2,101",
         "100",
     )
-    assert rows[0]["requests"] == "2"
+    assert rows[1]["requests"] == "2"
     assert told[0].notes == []
 
 

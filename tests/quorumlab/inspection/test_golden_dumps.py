@@ -1,4 +1,4 @@
-"""What Apache Kafka's own dump says of its files, record by record and field by field."""
+"""What Apache Kafka's own dump and metadata shell say of its files, our tools say, too."""
 
 from pathlib import Path
 
@@ -6,10 +6,14 @@ import pytest
 
 from quorumlab.inspection.batches import Batch, read_batches
 from quorumlab.inspection.entries import entries
-from tests.quorumlab.inspection.kafkas import dumped_records, told_by_us
+from quorumlab.inspection.states import Moment, replay
+from quorumlab.inspection.target import Target, find_target
+from quorumlab.inspection.tree import tree_of
+from tests.quorumlab.inspection.kafkas import assert_shell_agrees, dumped_records, told_by_us
 from wire.explain import explain_batch
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+SHOWN = sorted(GOLDEN.glob("*/shell/*/*.txt"))
 
 
 def dumps() -> list[Path]:
@@ -45,3 +49,20 @@ def test_every_byte_is_explained(dump: Path) -> None:
             assert found.name != "unknown", found
             position = found.end
         assert position == len(batch.content)
+
+
+# --- its metadata shell ---------------------------------------------------------------------
+
+
+def test_there_is_something_to_compare() -> None:
+    assert len(SHOWN) >= 5
+
+
+@pytest.mark.parametrize("shown", SHOWN, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_every_value_that_the_shell_shows_agrees(shown: Path) -> None:
+    node, step = shown.parent.name, shown.parents[2]
+    target = find_target(str(step / node / "__cluster_metadata-0" / shown.stem))
+    assert isinstance(target, Target)
+    state = replay(target, Moment())
+    assert not state.problems
+    assert_shell_agrees(shown.read_text(), tree_of(state.image))

@@ -91,7 +91,7 @@ def test_two_directories_are_compared(said: Said) -> None:
         (("dump", "--offsets", "9-3", NODE), "no range of offsets"),
         (("dump", "--offsets", "9..9", NODE), "has no offset in it"),
         (("dump", "--where", "leader = 3", NODE), "no expression"),
-        (("dmup", NODE), "no 'dmup': did you mean 'dump'?"),
+        (("dmup", NODE), "no verb 'dmup': did you mean 'dump'?"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_the_reason(

@@ -22,6 +22,7 @@ from tests.spark.killed.processes import in_session, kill
 from tests.spark.on_spark.test_streaming import content_of, expected
 from tests.spark.stores.conftest import defaults, fetched
 from tests.spark.test_standalone import ROOT, SECONDS, environment_of, until
+from tests.started import started
 
 pytestmark = pytest.mark.long
 
@@ -52,13 +53,10 @@ def test_growing_files_of_a_killed_job_are_judged_once(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    cluster = LocalCluster.create(tmp_path_factory.mktemp("cluster"), controllers=1, brokers=1)
-    try:
-        cluster.start_all()
-        cluster.wait_ready()
+    with started(
+        LocalCluster.create(tmp_path_factory.mktemp("cluster"), controllers=1, brokers=1)
+    ) as cluster:
         yield cluster.layout.bootstrap_servers
-    finally:
-        cluster.stop_all()
 
 
 @pytest.mark.parametrize("by", ["kafka", "topic"])

@@ -8,13 +8,11 @@ ends.
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from quorumlab import growing_files, topic_lines, watch
 from spark.session import Settings, session
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _SETTINGS = Settings(master="local[2]", driver_mb=1024)
 
@@ -33,7 +31,7 @@ def main(directory: str, source: str, *options: str) -> None:
         query.stop()
 
 
-def _lines(spark: "SparkSession", source: str, *options: str) -> "DataFrame":
+def _lines(spark: SparkSession, source: str, *options: str) -> DataFrame:
     if source == "files":
         return growing_files(spark, *options)
     if source == "topic":

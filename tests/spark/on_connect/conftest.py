@@ -6,14 +6,11 @@ server): PySpark has no session of Connect in one that has had a classic session
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark.session import Settings, session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 URL = os.environ.get("QUORUMLAB_ON_CONNECT", "")
 collect_ignore_glob = [] if URL else ["test_*.py"]
@@ -25,6 +22,6 @@ def server() -> str:
 
 
 @pytest.fixture(scope="module")
-def connected() -> "Iterator[SparkSession]":
+def connected() -> Iterator[SparkSession]:
     with session(Settings(remote=URL)) as running:
         yield running

@@ -1,10 +1,11 @@
 """Spark Connect: there is no virtual machine here, and its workers have our code from us."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers import judge
 from jepsen_like.histories.history import encode_header, encode_op
@@ -22,9 +23,6 @@ from tests.spark.agreement import broken, judged_alone
 from tests.spark.judged_tables import OnAnySession
 from tests.spark.tables import write_table
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.extra
 
 SETTINGS = Settings(seconds=300)
@@ -34,13 +32,13 @@ class TestOnConnect(OnAnySession):
     of_each_model = 4
 
     @pytest.fixture
-    def session(self, connected: "SparkSession") -> "SparkSession":
+    def session(self, connected: SparkSession) -> SparkSession:
         by_value: Any = cloudpickle.register_pickle_by_value
         by_value(judged_tables)  # as a notebook's own are
         return connected
 
 
-def test_logs_are_judged_in_pieces_there(connected: "SparkSession", tmp_path: Path) -> None:
+def test_logs_are_judged_in_pieces_there(connected: SparkSession, tmp_path: Path) -> None:
     histories = {}
     for rule, plant in PLANTED[:4]:
         play = three_sent()
@@ -52,7 +50,7 @@ def test_logs_are_judged_in_pieces_there(connected: "SparkSession", tmp_path: Pa
     assert broken(verdict) == broken(judged_alone(histories))
 
 
-def test_files_are_converted_and_judged_there(connected: "SparkSession", tmp_path: Path) -> None:
+def test_files_are_converted_and_judged_there(connected: SparkSession, tmp_path: Path) -> None:
     play = three_sent()
     _rule, plant = PLANTED[0]
     plant(play)
@@ -64,14 +62,14 @@ def test_files_are_converted_and_judged_there(connected: "SparkSession", tmp_pat
     assert {(row.run, row.rule) for row in found} == expected
 
 
-def test_seeds_are_swept_there(connected: "SparkSession") -> None:
+def test_seeds_are_swept_there(connected: SparkSession) -> None:
     here = run_all(run, "votes_twice", range(3))
     there = sweep_seeds(connected, range(3), SETTINGS, run=run, plant="votes_twice")
     assert (there.failures, there.coverage) == (here.failures, here.coverage)
 
 
 def test_job_that_takes_too_long_is_given_up_and_the_session_goes_on(
-    connected: "SparkSession",
+    connected: SparkSession,
 ) -> None:
     def job() -> int:
         long = connected.range(10**9).crossJoin(connected.range(10**6).toDF("other"))

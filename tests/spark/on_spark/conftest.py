@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark.session import session
 from tests.hostile_files import write_hostile_files
 from tests.spark.conftest import SETTINGS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="package")
 def spark(
     short_lived_java: None, tmp_path_factory: pytest.TempPathFactory
-) -> "Iterator[SparkSession]":
+) -> Iterator[SparkSession]:
     """Its workers keep the directory in which it is started; a user may have any files there."""
     pytest.importorskip("pyspark")
     with ExitStack() as stack:

@@ -2,9 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.verdict import Outcome
@@ -14,9 +14,6 @@ from jepsen_like.real.runs.outcome import Watcher
 from jepsen_like.real.runs.run_options import RunOptions
 from quorumlab.cli import main
 from tests.jepsen_like.spoiled import SPOILED, spoiled
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 KEYS = ("outcome", "findings", "objects", "counts", "reason", "void")
@@ -40,7 +37,7 @@ def history(runs: Path) -> History:
 
 
 def test_spark_says_what_is_said_without_it(
-    spark: "SparkSession", runs: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = []
     for where in ("local", "spark"):

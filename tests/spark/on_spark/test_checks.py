@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers.verdict import Outcome
 from jepsen_like.histories.history import Kind, Lines, MalformedHistory
@@ -19,16 +19,14 @@ from tests.spark.conftest import SETTINGS
 from tests.spark.histories import random_history
 from tests.spark.tables import write_table
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = pytest.mark.slow
 
-RUNS = 12  # of the one test here that `make test` runs on a Spark; `make extra` has the rest
+RUNS = 12
 
 
+@pytest.mark.extra
 def test_many_runs_are_judged_as_each_of_them_without_spark(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     histories = {f"run-{seed}": random_history(seed) for seed in range(RUNS)}
     write_table(histories, tmp_path / "table")
@@ -47,7 +45,7 @@ def test_many_runs_are_judged_as_each_of_them_without_spark(
 
 @pytest.mark.extra
 def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     histories = {f"run-{seed}": random_history(seed) for seed in range(8)}
     for run, history in histories.items():
@@ -63,7 +61,7 @@ def test_objects_of_several_groups_of_rows_are_judged_as_a_whole(
 
 
 @pytest.mark.extra
-def test_history_that_makes_no_sense_hides_no_other(spark: "SparkSession", tmp_path: Path) -> None:
+def test_history_that_makes_no_sense_hides_no_other(spark: SparkSession, tmp_path: Path) -> None:
     senseless, right, wrong = (Play(workload="register") for _ in range(3))
     senseless.did(0, "write", 7, 7)
     right.did(0, "write", ["k", 1], ["k", 1])
@@ -77,7 +75,7 @@ def test_history_that_makes_no_sense_hides_no_other(spark: "SparkSession", tmp_p
 
 
 @pytest.mark.extra
-def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_path: Path) -> None:
+def test_history_without_any_success_shows_nothing(spark: SparkSession, tmp_path: Path) -> None:
     silent, shown = Play(), Play()
     silent.invoke(0, "send", [["send", "chaos-0", 1]])
     silent.info(0)
@@ -94,7 +92,7 @@ def test_history_without_any_success_shows_nothing(spark: "SparkSession", tmp_pa
 
 @pytest.mark.extra
 def test_object_that_needs_too_much_memory_is_undecided(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     """Its rows alone are more than a worker may take, whatever one has in reserve."""
     play = Play()
@@ -112,7 +110,7 @@ def one_run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.extra
-def test_damaged_table_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> None:
+def test_damaged_table_is_no_verdict(spark: SparkSession, tmp_path: Path) -> None:
     table = one_run(tmp_path)
     content = table.read_bytes()
     table.write_bytes(content[:400] + bytes([content[400] ^ 1]) + content[401:])
@@ -122,7 +120,7 @@ def test_damaged_table_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> N
 
 @pytest.mark.extra
 def test_worker_that_does_not_see_a_table_is_named(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = one_run(tmp_path)
     (part,) = summed_up(table)
@@ -134,7 +132,7 @@ def test_worker_that_does_not_see_a_table_is_named(
 
 @pytest.mark.extra
 def test_session_of_the_process_is_used_and_goes_on_and_no_second_one_is_started(
-    spark: "SparkSession",
+    spark: SparkSession,
 ) -> None:
     with session(Settings()) as running:
         assert running.sparkContext is spark.sparkContext

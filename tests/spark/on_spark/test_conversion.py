@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.histories.history import History, encode_header, encode_op
 from jepsen_like.histories.interchange import edn_lines, jsonl_lines
 from spark import convert
 from tests.spark.histories import random_history
 from tests.spark.tables import table_of, write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 pytestmark = pytest.mark.extra
 
@@ -30,7 +26,7 @@ def text_of(lines: Callable[[History], Iterator[str]]) -> Callable[[History], by
 FORMS = {"msgpack": msgpack_of, "jsonl": text_of(jsonl_lines), "edn": text_of(edn_lines)}
 
 
-def test_files_of_all_kinds_become_rows(spark: "SparkSession", tmp_path: Path) -> None:
+def test_files_of_all_kinds_become_rows(spark: SparkSession, tmp_path: Path) -> None:
     expected = []
     for seed in range(6):
         history = random_history(seed)
@@ -45,7 +41,7 @@ def test_files_of_all_kinds_become_rows(spark: "SparkSession", tmp_path: Path) -
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
 
-def test_nothing_is_read_before_it_is_asked_for(spark: "SparkSession", tmp_path: Path) -> None:
+def test_nothing_is_read_before_it_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.errors import PySparkException
 
     path = tmp_path / "damaged.msgpack"
@@ -55,7 +51,7 @@ def test_nothing_is_read_before_it_is_asked_for(spark: "SparkSession", tmp_path:
         rows.count()
 
 
-def test_model_says_what_histories_are_of(spark: "SparkSession", tmp_path: Path) -> None:
+def test_model_says_what_histories_are_of(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "foreign.jsonl"
     path.write_text('{"type": "ok", "process": 1, "f": "read", "value": 1}\n')
     assert {row.workload for row in convert(spark, [path.as_uri()], "queue").collect()} == {"queue"}

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers import judge
 from jepsen_like.checkers.isolation_levels import STRICT
@@ -19,9 +19,6 @@ from tests.agreement.transactions import played
 from tests.spark.tables import write_table
 from tests.spark.test_transaction_pieces import LIES, LONG
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
 OF_EACH = 12
@@ -31,7 +28,7 @@ SMALL = Thresholds(by_operation=0)
 
 @pytest.mark.parametrize("workload", WRITE_OF)
 def test_transactions_in_pieces_are_judged_as_whole_ones(
-    spark: "SparkSession", tmp_path: Path, workload: str
+    spark: SparkSession, tmp_path: Path, workload: str
 ) -> None:
     """An order of a register that explains all is looked for in another way."""
     made = (played(workload, Random(f"on Spark {n}"), LONG, LIES) for n in range(OF_EACH))

@@ -1,9 +1,9 @@
 """A log that is judged in pieces breaks the rules that it breaks as a whole, and no others."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.histories.history import History
 from spark.checks import check
@@ -17,9 +17,6 @@ from tests.spark.agreement import broken, judged_alone
 from tests.spark.conftest import SETTINGS
 from tests.spark.histories import random_log
 from tests.spark.tables import write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +38,7 @@ def planted() -> dict[str, History]:
 
 @pytest.mark.extra
 def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     """Which operations show it may be others. Producers are idempotent: others are judged apart."""
     random = {f"random-{seed}": random_log(seed) for seed in range(RANDOM)}
@@ -59,7 +56,7 @@ def test_logs_in_pieces_break_the_rules_that_they_break_as_whole_ones(
 
 
 @pytest.mark.extra
-def test_findings_between_two_pieces_are_found(spark: "SparkSession", tmp_path: Path) -> None:
+def test_findings_between_two_pieces_are_found(spark: SparkSession, tmp_path: Path) -> None:
     """In pieces of about three rows. All other rules, without Spark: see `test_small_pieces`."""
     histories = {}
     for rule, plant in PLANTED:
@@ -73,9 +70,7 @@ def test_findings_between_two_pieces_are_found(spark: "SparkSession", tmp_path: 
 
 
 @pytest.mark.extra
-def test_registers_in_pieces_are_judged_as_whole_ones(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_registers_in_pieces_are_judged_as_whole_ones(spark: SparkSession, tmp_path: Path) -> None:
     name = "register, written once"
     histories = {f"random-{seed}": history_of(name, MODELS[name], seed) for seed in range(12)}
     for plant in (test_register_pieces.clashing, test_register_pieces.overtaken):

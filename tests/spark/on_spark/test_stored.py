@@ -1,10 +1,10 @@
 """What is named as Spark names it, on one machine: its files, and tables of its catalog."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers.verdict import from_json
 from jepsen_like.histories.history import Lines
@@ -14,10 +14,6 @@ from tests.spark.agreement import judged_alone, same
 from tests.spark.histories import random_history
 from tests.spark.stores.any_store import OnAnyStore, checked
 from tests.spark.tables import write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
@@ -29,7 +25,7 @@ class TestFiles(OnAnyStore):
 
 
 def test_table_of_a_catalog_is_judged_into_another(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     histories = {str(seed): random_history(seed) for seed in range(4)}
     write_table(histories, tmp_path / "x.parquet")
@@ -43,7 +39,7 @@ def test_table_of_a_catalog_is_judged_into_another(
         assert (code, why in told) == (1, True), told
 
 
-def test_page_that_is_damaged_is_no_verdict(spark: "SparkSession", tmp_path: Path) -> None:
+def test_page_that_is_damaged_is_no_verdict(spark: SparkSession, tmp_path: Path) -> None:
     from py4j.protocol import Py4JJavaError
 
     history, path = random_history(1), tmp_path / "x.parquet"

@@ -1,9 +1,10 @@
 """A stream tells of growing files what the online checkers tell, once, also if it is restarted."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers.verdict import Finding
 from jepsen_like.histories.history import History, encode_header, encode_op
@@ -11,9 +12,6 @@ from jepsen_like.histories.interchange import jsonl_lines
 from spark.streaming import growing_files, watch
 from tests.jepsen_like.checkers.online_judging import told_of
 from tests.spark.histories import random_history, random_log
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]
 
@@ -41,9 +39,7 @@ def expected(history: History) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_growing_files_are_judged_once_across_restarts(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_growing_files_are_judged_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:
     """Files are cut anywhere: what is not whole waits for its rest."""
     runs, out = tmp_path / "runs", tmp_path / "verdicts"
     runs.mkdir()

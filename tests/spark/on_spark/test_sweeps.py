@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.sim.assemblies.quorum.simulation import run
 from jepsen_like.sim.chaos.plan import Plan
@@ -13,9 +13,6 @@ from jepsen_like.sim.runs.sweep import SweepResult, run_all
 from spark.sweeps import Plans, outcomes, run_plans, sweep_seeds
 from tests.sim.test_errors import DIES, RAISES, VIOLATES, run_some
 from tests.spark.conftest import SETTINGS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.extra]  # much of the machine
 
@@ -28,16 +25,14 @@ def told(result: SweepResult) -> tuple[object, ...]:
     return result.seeds, result.events, result.faults, result.coverage, result.failures
 
 
-def test_sweep_finds_on_spark_what_it_finds_here(spark: "SparkSession") -> None:
+def test_sweep_finds_on_spark_what_it_finds_here(spark: SparkSession) -> None:
     here = run_all(run, PLANT, SEEDS)
     there = sweep_seeds(spark, SEEDS, SETTINGS, run=run, plant=PLANT)
     assert told(there) == told(here)
     assert here.coverage.transitions["candidate -> leader"] > 0
 
 
-def test_runs_of_a_workload_are_judged_where_they_ran(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_runs_of_a_workload_are_judged_where_they_ran(spark: SparkSession, tmp_path: Path) -> None:
     plan = Plan(seed=0, workload="cas-register", seconds=2)
     table = outcomes(spark.createDataFrame([(0,), (1,)], "seed int"), Plans(plan), tasks=2)
     found = {row["seed"]: row for row in table.collect()}
@@ -52,7 +47,7 @@ def test_runs_of_a_workload_are_judged_where_they_ran(
     assert {row["digest"] for row in kept.collect()} == {row["digest"] for row in found.values()}
 
 
-def test_exception_and_death_are_outcomes_there_too(spark: "SparkSession") -> None:
+def test_exception_and_death_are_outcomes_there_too(spark: SparkSession) -> None:
     result = sweep_seeds(spark, range(60), SETTINGS, run=run_some)
     assert result.seeds == 60
     told = [(failure.seed, failure.kind) for failure in result.failures]

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from jepsen_like.checkers.verdict import from_json
 from jepsen_like.histories.history import History, encode_header, encode_op
@@ -16,9 +17,6 @@ from tests.spark.agreement import judged_alone, same
 from tests.spark.histories import random_history
 from tests.spark.told import verdict_in
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["OnAnyStore", "msgpack_of"]
 
 RUNS = {f"a/{seed}": random_history(seed) for seed in range(3)}
@@ -29,7 +27,7 @@ def msgpack_of(history: History) -> bytes:
     return encode_header(history.header) + b"".join(map(encode_op, history.ops))
 
 
-def put(spark: "SparkSession", files: Mapping[str, bytes | str], root: str) -> None:
+def put(spark: SparkSession, files: Mapping[str, bytes | str], root: str) -> None:
     """Writes them below a directory of the store, in place of what is there."""
     virtual_machine: Any = spark._jvm
     configuration = spark._jsc.hadoopConfiguration()
@@ -52,7 +50,7 @@ class OnAnyStore:
 
     def test_runs_are_judged_there_as_they_are_here(
         self,
-        spark: "SparkSession",
+        spark: SparkSession,
         root: str,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
@@ -75,7 +73,7 @@ class OnAnyStore:
         assert same(verdict_in(rows, single_run=False)) == same(here)
 
     def test_library_converts_judges_and_keeps_all_forms(
-        self, spark: "SparkSession", root: str
+        self, spark: SparkSession, root: str
     ) -> None:
         history = RUNS["a/1"]
         forms: dict[str, bytes | str] = {
@@ -90,7 +88,7 @@ class OnAnyStore:
         assert same(verdict_in(rows, single_run=False)) == same(here)
 
     def test_what_is_not_there_or_damaged_is_told(
-        self, spark: "SparkSession", root: str, capsys: pytest.CaptureFixture[str]
+        self, spark: SparkSession, root: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         whole = msgpack_of(RUNS["a/0"])
         put(spark, {"bad.msgpack": whole[:-3] + b"xxx", "none/x.log": "no history"}, root)

@@ -5,18 +5,15 @@ import subprocess
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from spark.session import java_home, session
 from tests.spark.conftest import SETTINGS
 from tests.spark.stores.any_store import OnAnyStore
 from tests.spark.stores.conftest import fetched
 from tests.spark.test_standalone import until
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.long
 
@@ -59,7 +56,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def spark(short_lived_java: None) -> "Iterator[SparkSession]":
+def spark(short_lived_java: None) -> Iterator[SparkSession]:
     with session(SETTINGS) as running:
         yield running
 

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from quorumlab.cli import main
 from spark.session import session
@@ -15,9 +15,6 @@ from tests.spark.conftest import SETTINGS
 from tests.spark.histories import random_history
 from tests.spark.stores.any_store import OnAnyStore, msgpack_of
 from tests.spark.stores.conftest import defaults
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +27,7 @@ def spark(
     s3: Mapping[str, str],
     short_lived_java: None,
     tmp_path_factory: pytest.TempPathFactory,
-) -> "Iterator[SparkSession]":
+) -> Iterator[SparkSession]:
     is_here = request.param.startswith("local")
     master = request.param if is_here else request.getfixturevalue(request.param)
     with ExitStack() as stack:
@@ -49,7 +46,7 @@ class TestS3(OnAnyStore):
 
 @pytest.mark.parametrize("spark", ["lonely_cluster"], indirect=True)
 def test_file_of_the_driver_is_one_that_no_worker_sees(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "history.msgpack").write_bytes(msgpack_of(random_history(0)))
     assert main(["check", str(tmp_path), "--on", "spark"]) == 1

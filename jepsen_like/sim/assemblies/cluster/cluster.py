@@ -21,6 +21,10 @@ from jepsen_like.sim.assemblies.cluster.clients.operators import (
     WideTopics,
 )
 from jepsen_like.sim.assemblies.cluster.clients.pipelined_client import PipelinedClient
+from jepsen_like.sim.assemblies.cluster.clients.transactional_producers import (
+    CommittedReader,
+    TransactionalProducer,
+)
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import (
     BrokerJudge,
@@ -31,14 +35,19 @@ from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import (
     ToldEnds,
 )
 from jepsen_like.sim.assemblies.cluster.invariants.controller_invariants import ControllerInvariants
-from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import GroupInvariants
-from jepsen_like.sim.assemblies.cluster.invariants.membership_invariants import MembershipInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
+    GroupInvariants,
+    MembershipInvariants,
+)
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_answers import (
     ImagesOfTurn,
     MetadataAnswers,
 )
 from jepsen_like.sim.assemblies.cluster.invariants.metadata_invariants import MetadataInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
+from jepsen_like.sim.assemblies.cluster.invariants.transaction_invariants import (
+    TransactionInvariants,
+)
 from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Acknowledged, Key
 from jepsen_like.sim.assemblies.cluster.nodes import (
     BROKER_LISTENER,
@@ -48,7 +57,7 @@ from jepsen_like.sim.assemblies.cluster.nodes import (
 )
 from jepsen_like.sim.assemblies.quorum.clients.asking import CLIENT_CHANNEL
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import invariants_of, world_of
-from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.deadline_timer import Clock
 from jepsen_like.sim.time.virtual_time import Streams
 from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.client_releases import NEWEST
@@ -121,6 +130,9 @@ class Cluster(Assembly[ClusterNode], Observer):
             by_turn.append(self._groups)
         if operations.member_count:
             by_turn.append(membership)
+        self.transactions = TransactionInvariants(self.partitions, fired)
+        if operations.transaction_producers:
+            by_turn.append(self.transactions)
         rules: list[Observer] = [
             TurnInvariants(),
             self.quorum,
@@ -141,7 +153,7 @@ class Cluster(Assembly[ClusterNode], Observer):
             world.judge(rule)
 
     def _put_clients(self) -> None:
-        world, options = self.world, self.options
+        world, options, operations = self.world, self.options, self.options.operations
         self.client = self._client()
         self.admin = Admin(world, options)
         self.wide_topics = WideTopics(world, options)
@@ -153,8 +165,16 @@ class Cluster(Assembly[ClusterNode], Observer):
             GroupReads(world, options, self._groups),
             SettingChanges(world, options, self.partitions),
         )
-        numbers = range(options.operations.member_count)
+        numbers = range(operations.member_count)
         self.members = tuple(GroupMember(world, options, number) for number in numbers)
+        producers = range(operations.transaction_producers)
+        self.producers = tuple(
+            TransactionalProducer(world, options, self.client, self.transactions, number)
+            for number in producers
+        )
+        if self.producers:
+            reader = CommittedReader(world, options, self.client, self.transactions)
+            self.operators = (*self.operators, *self.producers, reader)
         working = [operator for operator in self.operators if operator.interval_ms]
         for core in (self.client, *working, *self.members):
             world.add_client(core)
@@ -264,6 +284,7 @@ class Cluster(Assembly[ClusterNode], Observer):
 
     def started(self, host: Host) -> None:
         self.partitions.started(host)
+        self.transactions.started(host)
 
     def settled(self, host: Host, effects: list[Effect]) -> None:
         node = self.nodes[host.node_id]

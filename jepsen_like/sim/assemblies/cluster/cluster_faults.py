@@ -15,7 +15,7 @@ from jepsen_like.faults.fault import Fault, InForce, Injector
 from jepsen_like.histories.history import Value
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.quorum.drawn_faults import Chance
-from jepsen_like.sim.disks.data_directories import DataDirectories
+from jepsen_like.sim.disks.node_disk import DataDirectories
 from jepsen_like.sim.faults.virtual_processes import start_again
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer

@@ -6,9 +6,10 @@ topic, the clients and the faults that only a cluster knows. All times are multi
 a run with short timeouts is short.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage, scaled
 from jepsen_like.sim.counts import CHANCES
@@ -39,22 +40,28 @@ __all__ = [
 OPERATION_KINDS = (
     "commit_shown",
     "commit_fenced",
+    "committed_read",
     "commits_loaded",
     "decided_in_columns",
     "group_assigned",
     "offset_committed",
+    "offset_sent_to_transaction",
     "older_client",
     "pipelined",
     "records_deleted",
     "retained",
     "sent_to_start",
     "setting_changed",
+    "transaction_aborted",
+    "transaction_committed",
+    "transaction_held_back",
+    "transaction_refused",
+    "transactions_initialized",
     "wide_created",
     "wide_deleted",
 )
 _COMMIT_SHARE = 0.4
 _DELETION_SHARE = 0.3
-_MEMBERS_SHARE = 1 / 8  # groups have members, and offsets are committed
 _OLDER_SHARE = 0.25
 _READER_SHARE = 0.5  # of the runs that commit offsets
 # The last one takes no error of a group, and is drawn twice as often.
@@ -76,8 +83,6 @@ _QUORUM_KINDS = (
 DIRECTORY_KINDS = ("directory_failed", "started_without_directory", "directory_repaired")
 # Beside those of the quorum.
 CLUSTER_NEMESIS_KINDS = ("cut-controllers", "hold-rpc", "wipe")
-_DIRECTORIES_SHARE = 1 / 5
-_PARTITION_STORAGE = 1 / 12
 _STORAGE = ("shipped_storage", "lost_sectors", "died_at_start", "bit_flipped")
 _KINDS = (
     *_QUORUM_KINDS,
@@ -99,6 +104,8 @@ class Operations:
     commit_interval_ms: int = 0  # groups commit offsets
     member_count: int = 0  # members of groups that rebalance
     member_interval_ms: int = 0  # between two requests of a member
+    transaction_producers: int = 0  # of three, two share a transactional id
+    transaction_interval_ms: int = 0  # between two operations of one
     deletion_interval_ms: int = 0  # records of the client are deleted
     setting_interval_ms: int = 0  # settings of the client's topic are changed
     retention_check_ms: int = 300_000  # log.retention.check.interval.ms
@@ -168,6 +175,11 @@ class ClusterOptions:
         return 3 * self.client_timeout_ms + rounds * 2 * self.operations.member_interval_ms
 
     @property
+    def transactions_bound_ms(self) -> int:
+        """L-TXN: what nobody ends is aborted when its time is up, and its markers are written."""
+        return 6 * self.client_timeout_ms + self.in_sync_bound_ms
+
+    @property
     def round_trip_ms(self) -> int:
         """The longest that a request to the controller goes unanswered before it is repeated."""
         return self.session_timeout_ms // 2 + self.quorum.request_timeout_ms
@@ -175,26 +187,21 @@ class ClusterOptions:
 
 def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
     """All that a seed decides before its run begins, and surely what is wanted: `directories`,
-    `members`, or `partition storage`."""
+    `members`, `transactions`, or `partition storage`."""
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
-    consumers = world.fork("operations/consumers")
-    options = _draw_members(options, consumers, is_wanted="members" in wants)
-    directories, storage = "directories", "partition storage"
-    options = _draw_directories(options, world.fork(directories), is_wanted=directories in wants)
-    if directories in wants:
-        return options
-    return _draw_partition_storage(options, world.fork(storage), is_wanted=storage in wants)
+    for what, (share, stream, draw) in _EXTRAS.items():
+        random = world.fork(stream)
+        is_drawn = random.random() < share
+        if (is_drawn or what in wants) and not (draw is _on_storage and "directories" in wants):
+            options = draw(options, random)
+    return options
 
 
-def _draw_partition_storage(
-    options: ClusterOptions, random: Random, *, is_wanted: bool = False
-) -> ClusterOptions:
-    """Perhaps let all logs of brokers lie on the shipped storage, and their power fail."""
-    if random.random() >= _PARTITION_STORAGE and not is_wanted:
-        return options
+def _on_storage(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """All logs of brokers lie on the shipped storage, and their power fails."""
     quorum = draw_storage(options.quorum, random, is_wanted=True)
     assert quorum.files is not None
     unit_ms = quorum.election_timeout_ms
@@ -214,33 +221,49 @@ def _draw_partition_storage(
     )
 
 
-def _draw_members(
-    options: ClusterOptions, random: Random, *, is_wanted: bool = False
-) -> ClusterOptions:
-    """Perhaps let groups have members, while others commit offsets and the coordinator moves."""
-    if random.random() >= _MEMBERS_SHARE and not is_wanted:
-        return options
+def _with_members(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """Groups have members, while others commit offsets and the coordinator moves."""
     unit_ms = options.quorum.election_timeout_ms
-    operations = replace(
-        options.operations,
+    return _with_commits(
+        options,
         member_count=random.choice((2, 3, 6)),
         member_interval_ms=unit_ms // random.choice((3, 6)),
-        commit_interval_ms=options.operations.commit_interval_ms or unit_ms // 2,
     )
+
+
+def _with_transactions(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """Transactional producers write, while groups commit offsets, too."""
+    unit_ms = options.quorum.election_timeout_ms
+    return _with_commits(
+        options,
+        transaction_producers=random.choice((1, 2, 3)),
+        transaction_interval_ms=unit_ms // random.choice((3, 6)),
+    )
+
+
+def _with_commits(options: ClusterOptions, **drawn: Any) -> ClusterOptions:
+    interval_ms = options.operations.commit_interval_ms or options.quorum.election_timeout_ms // 2
+    operations = replace(options.operations, commit_interval_ms=interval_ms, **drawn)
     return replace(options, operations=operations)
 
 
-def _draw_directories(
-    options: ClusterOptions, random: Random, *, is_wanted: bool = False
-) -> ClusterOptions:
-    """Perhaps give each broker several data directories, of which one fails now and then."""
-    if random.random() >= _DIRECTORIES_SHARE and not is_wanted:
-        return options
+def _with_directories(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """Each broker has several data directories, of which one fails now and then."""
     return replace(
         options,
         directories=random.choice((2, 3)),
         directory_failure_ms=options.quorum.election_timeout_ms * random.choice((3, 6)),
     )
+
+
+# What some runs have beside, in the order in which it is drawn: its share of the runs, the random
+# stream, and how the options change.
+_EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
+    "members": (1 / 8, "operations/consumers", _with_members),
+    "transactions": (1 / 4, "operations/transactions", _with_transactions),
+    "directories": (1 / 5, "directories", _with_directories),
+    "partition storage": (1 / 12, "partition storage", _on_storage),
+}
 
 
 def draw_cluster_options(random: Random) -> ClusterOptions:

@@ -25,6 +25,7 @@ from jepsen_like.sim.assemblies.cluster.cluster_faults import (
     StaleBrokers,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions, draw_run
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import PLACE
 from jepsen_like.sim.assemblies.cluster.invariants.watched import Watched
 from jepsen_like.sim.assemblies.cluster.liveness import Convergence, is_ready, led_as_told
 from jepsen_like.sim.assemblies.quorum.drawn_faults import DrawnFaults
@@ -135,6 +136,7 @@ def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     """A run must have this, so that these planted bugs can be found in it."""
     wanted = {
         "members": any(name in BUGS["group"] for name in plants),
+        "transactions": any(name in BUGS["transaction"] for name in plants),
         "directories": any(name in BUGS["directory"] for name in plants),
         "partition storage": any(
             name in BUGS["partition_file"] or name in BUGS["partition_file_survivors"]
@@ -169,6 +171,8 @@ def check_end(cluster: Cluster) -> None:
     for in partitions that were not excused.
     """
     _keeps_decisions(cluster)
+    if cluster.options.operations.transaction_producers:
+        _keeps_transactions(cluster)
     for watched in cluster.partitions.watched.values():
         state = watched.state
         if state is None or watched.excused:
@@ -182,6 +186,24 @@ def check_end(cluster: Cluster) -> None:
             _keeps_read(watched, node_id, values, start_offset)
         if cluster.options.is_idempotent and not watched.name.startswith(OFFSETS_TOPIC):
             _has_no_duplicate(watched, values)
+
+
+def _keeps_transactions(cluster: Cluster) -> None:
+    def written_of(watched: Watched) -> Content:
+        assert watched.state is not None
+        return cluster.hosts[watched.state.replicas[0]].disk.log(watched.name).written
+
+    def offset_of(group: str) -> int | None:
+        known = [
+            coordinator.offsets.committed[group][PLACE].offset
+            for node_id in cluster.options.brokers
+            if (broker := cluster.broker(node_id)) is not None
+            for coordinator in broker.coordinators
+            if PLACE in coordinator.offsets.committed.get(group, {})
+        ]
+        return next(iter(known), None)
+
+    cluster.transactions.check_end(written_of, offset_of)
 
 
 def _keeps_decisions(cluster: Cluster) -> None:
@@ -203,6 +225,7 @@ def _values(written: Content) -> dict[int, bytes]:
     return {
         record.offset: record.value or b""
         for entry in written.entries
+        if not entry.is_control
         for record in records_of(entry.records)
     }
 

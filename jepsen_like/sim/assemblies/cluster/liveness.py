@@ -35,6 +35,7 @@ __all__ = [
     "is_ready",
     "led",
     "led_as_told",
+    "transactions_have_ended",
     "written_since",
 ]
 
@@ -184,6 +185,24 @@ def groups_are_stable(cluster: Cluster) -> str:
     return ""
 
 
+def transactions_have_ended(cluster: Cluster) -> str:
+    """L-TXN: none is open, whoever has left it: all that is committed can be read. Who has lost the
+    decision, or its marker, to a power cut does not know that there is one to be ended."""
+    if cluster.transactions.has_forgotten:
+        return ""
+    for watched in _electable(cluster):
+        if watched.excused:
+            continue
+        assert watched.state is not None
+        partition = _replica(cluster, watched.state.leader, watched)
+        if partition is None or partition.log is None:
+            return f"{watched.name} is not open"
+        log = partition.log
+        if log.last_stable_offset != log.high_watermark:
+            return f"{watched.name}: {log.last_stable_offset} of {log.high_watermark} is stable"
+    return ""
+
+
 def everything_is_settled(cluster: Cluster) -> str:
     """L-HW: nothing is written any more; all logs are the same and all of them is exposed."""
     watched_by_key = cluster.partitions.watched
@@ -281,6 +300,10 @@ class Convergence:
         for member in cluster.members:
             member.works = False
         cluster.client.produces = False
+        for producer in cluster.producers:
+            producer.works = False
+        if cluster.producers:
+            self.reach("L-TXN", transactions_have_ended, options.transactions_bound_ms)
         self.reach("L-HW", everything_is_settled, write_ms)
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)
 

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from broker import config as broker_config
 from broker.broker import Broker
 from broker.config import BrokerConfig, GroupConfig
-from controller import config as controller_config
 from controller.committed_reads import CommittedReads
 from controller.config import ControllerConfig
 from controller.controller import Controller
-from controller.metadata.metadata_version import METADATA_VERSION
+from controller.metadata.metadata_version import (
+    GROUP_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    OLDEST_SUPPORTED,
+    TRANSACTION_VERSION,
+)
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import CLUSTER_ID, start_raft
 from jepsen_like.sim.logs.running_replica import RunningReplica
@@ -25,7 +29,6 @@ from quorum.node.confirmed_leadership import ConfirmingMember, ConfirmingRaftNod
 from quorum.node.member import Member
 from quorum.raft.raft_node import RaftNode
 from wire.messages.registration import Feature, RegisteredListener
-from wire.metadata_records import DEFAULT_METADATA_VERSION
 from wire.primitives import random_uuid
 
 __all__ = [
@@ -39,7 +42,20 @@ __all__ = [
 
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
-_KNOWS_ELR = Feature(name=_ELR, min_supported_version=0, max_supported_version=1)
+# Those of Kafka 4.0. What a node supports is in its registration, whose size is in the times of a
+# run: with another feature every seed would be another run, and what is known of seeds lost.
+_LEVEL = 25
+_FEATURES = tuple(
+    Feature(name=name, min_supported_version=oldest, max_supported_version=newest)
+    for name, oldest, newest in (
+        (METADATA_VERSION, OLDEST_SUPPORTED, _LEVEL),
+        (KRAFT_VERSION, 0, 1),
+        (_ELR, 0, 1),
+        (GROUP_VERSION, 0, 1),
+        (TRANSACTION_VERSION, 0, 2),
+        (_ELR, 0, 1),  # once more: its bytes have always been there
+    )
+)
 
 # The broker that a node has run last; None if it is a controller.
 BrokerOf = Callable[[Host], Broker | None]
@@ -88,10 +104,11 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         cluster_id=CLUSTER_ID,
         incarnation_id=random_uuid(random),
         listeners=(listener(host.node_id, "CONTROLLER", port=9093),),
-        features=(*controller_config.SUPPORTED_FEATURES, _KNOWS_ELR),
+        features=_FEATURES,
         bootstrap_features={
-            METADATA_VERSION: DEFAULT_METADATA_VERSION,
+            METADATA_VERSION: _LEVEL,
             **({_ELR: 1} if options.elr else {}),
+            **({TRANSACTION_VERSION: 2} if options.operations.transaction_producers else {}),
         },
         session_timeout_ms=options.session_timeout_ms,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
@@ -130,7 +147,7 @@ def start_broker(
         inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=directories.online,
         has_offline_log_dirs=bool(directories.unreadable),
-        features=(*broker_config.SUPPORTED_FEATURES, _KNOWS_ELR),
+        features=_FEATURES,
         previous_broker_epoch=previous_epoch,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         session_timeout_ms=options.session_timeout_ms,
@@ -144,6 +161,7 @@ def start_broker(
         forward_timeout_ms=options.client_timeout_ms,
         auto_create_topics=False,
         log_retention_check_interval_ms=options.operations.retention_check_ms,
+        log_cleaner_enable=False,  # the invariants take a batch for what it was when it was written
         groups=GroupConfig(initial_rebalance_delay_ms=0, min_session_timeout_ms=0),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")

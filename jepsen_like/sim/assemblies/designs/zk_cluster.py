@@ -21,7 +21,7 @@ from broker.zk.session_membership import ZkMembership
 from controller.config import ControllerConfig
 from controller.zk.administrator import ZkAdministrator
 from controller.zk.zk_controller import OWNER, ZkController
-from controller.zk.zk_controller_config import EVERYBODY, Authorizer, ZkControllerConfig
+from controller.zk.zk_controller_config import ZkControllerConfig
 from jepsen_like.sim.assemblies.cluster.nodes import BROKER_LISTENER, listener
 from jepsen_like.sim.disks.node_disk import DiskFaults
 from jepsen_like.sim.disks.shipped_disk import NodeDisk
@@ -63,7 +63,6 @@ class ZkOptions:
     propagation_delay_ms: int = 0
     balance_interval_ms: int = 0
     auto_creates_topics: bool = False
-    authorizer: Authorizer = EVERYBODY
     of_replicas: ReplicaSettings = PATIENCE
     links: LinkFaults = field(default_factory=LinkFaults)
     disks: DiskFaults = field(default_factory=DiskFaults)
@@ -254,7 +253,6 @@ class ZkCluster(Assembly[ZkNode], Observer):
                 agent_wake_ms=options.agent_wake_ms,
                 propagation_delay_ms=options.propagation_delay_ms,
                 balance_interval_ms=options.balance_interval_ms,
-                authorizer=options.authorizer,
             ),
             rules,
             session,
@@ -267,7 +265,6 @@ class ZkCluster(Assembly[ZkNode], Observer):
             random=random,
             controller_id=lambda: controller.controller_id,
             limits=Limits(max_lag_ms=options.lag_time_max_ms),
-            authorizer=options.authorizer,
         )
         return controller, membership
 

@@ -18,7 +18,7 @@ from jepsen_like.sim.assemblies.quorum.quorum_options import Options
 from jepsen_like.sim.assemblies.quorum.quorum_view import written
 from jepsen_like.sim.logs.logtree import Entry
 from jepsen_like.sim.logs.running_replica import RunningReplica
-from jepsen_like.sim.time.node_clock import Clock
+from jepsen_like.sim.time.deadline_timer import Clock
 from jepsen_like.sim.time.virtual_time import Streams, VirtualTime
 from jepsen_like.sim.world.assembly import Assembly
 from jepsen_like.sim.world.codec import Codec

@@ -56,6 +56,7 @@ __all__ = [
     "Judge",
     "ProducedPartition",
     "batch_of",
+    "fetched_in",
     "produced_in",
 ]
 
@@ -351,7 +352,7 @@ class Client(AskingCore):
 
     def _has_read(self, key: Key, partition: ProducedPartition, body: object, now_ms: int) -> None:
         partition.is_reading = False
-        told = _fetched_in(body)
+        told = fetched_in(body)
         error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._judge.refused_position(key, partition.position)
@@ -362,7 +363,7 @@ class Client(AskingCore):
         for value, offset in _values(told):
             if offset >= partition.position:
                 self._judge.has_read(key, offset, value)
-                partition.position = offset + 1
+        partition.position = max(partition.position, _end_of(told))
 
     def _read_deleted(self, name: str, key: Key, leader: int) -> None:
         """By the id: the leader of the topic that has the name now does not know it."""
@@ -372,7 +373,7 @@ class Client(AskingCore):
         )
 
         def has_read(body: object, now_ms: int) -> None:
-            for value, offset in _values(_fetched_in(body)):
+            for value, offset in _values(fetched_in(body)):
                 self._judge.has_read(key, offset, value)
 
         self.ask(leader, body, has_read, self._short_ms)
@@ -421,14 +422,22 @@ def produced_in(body: object) -> tuple[PartitionProduceResponse | None, ErrorCod
     return told, told.error_code
 
 
-def _fetched_in(body: object) -> FetchedPartition | None:
+def fetched_in(body: object) -> FetchedPartition | None:
     return body.responses[0].partitions[0] if isinstance(body, FetchResponse) else None
 
 
+def _end_of(fetched: FetchedPartition | None) -> int:
+    """The offset behind the last batch; 0 if there is none."""
+    batches = b"" if fetched is None else fetched.records or b""
+    return max((header.next_offset for _, header in headers(batches)), default=0)
+
+
 def _values(fetched: FetchedPartition | None) -> Iterator[tuple[bytes, int]]:
-    """Value and offset of every record."""
+    """Value and offset of every record but the markers of transactions."""
     batches = b"" if fetched is None else fetched.records or b""
     for position, header in headers(batches):
+        if header.is_control:
+            continue
         for record in records_of(batches[position : position + header.size_bytes]):
             assert record.value is not None, record
             yield record.value, record.offset

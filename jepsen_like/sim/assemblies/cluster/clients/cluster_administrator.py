@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from jepsen_like.clients.admin_client import creation, deletion
+from jepsen_like.clients.admin_client import creation, deletion, reassignment, setting
 from jepsen_like.sim.assemblies.cluster.clients.operators import (
     UNCLEAR,
     Operation,
     Operator,
     error_in,
-    reassignment,
-    setting,
 )
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
 from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC
@@ -132,4 +130,4 @@ class Admin(Operator):
         replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
         index = self._random.randrange(options.partitions)
         wanted = None if self._random.random() < 0.1 else replicas
-        return self._ask_somebody(reassignment(TOPIC, index, wanted, self.timeout_ms))
+        return self._ask_somebody(reassignment(f"{TOPIC}-{index}", wanted, self.timeout_ms))

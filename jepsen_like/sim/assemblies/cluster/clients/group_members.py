@@ -5,12 +5,12 @@ pieces of work, which stand for partitions: the leader deals them out anew each 
 that two assignments of one generation are not alike. Now and then a member commits once more as the
 member of the generation before.
 
-What coordinators answer is judged in `membership_invariants`, and the end of a run in `liveness`.
+What coordinators answer is judged in `group_invariants`, and the end of a run in `liveness`.
 """
 
 from jepsen_like.sim.assemblies.cluster.clients.operators import Operation, Operator, commit_of
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
-from jepsen_like.sim.assemblies.cluster.invariants.membership_invariants import pieces_of
+from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import pieces_of
 from jepsen_like.sim.world.world import World
 from wire.errors import ErrorCode
 from wire.messages.group_offsets import OffsetCommitResponse

@@ -17,8 +17,7 @@ from typing import ClassVar, TypeVar
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.decisions.failover import COLUMNS_FROM
-from controller.metadata.image import ResourceType
-from jepsen_like.clients.admin_client import creation, deletion
+from jepsen_like.clients.admin_client import creation, deletion, reassignment, setting
 from jepsen_like.clients.steps import Ask
 from jepsen_like.sim.assemblies.cluster.clients.client import Client
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
@@ -34,12 +33,7 @@ from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.world import World
 from jepsen_like.workloads.workload import NewTopic
 from wire.errors import ErrorCode
-from wire.messages.configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from wire.messages.configs import IncrementalAlterConfigsResponse
 from wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -50,12 +44,7 @@ from wire.messages.group_offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from wire.messages.partitions import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from wire.messages.partitions import ElectLeadersRequest
 from wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -80,8 +69,6 @@ __all__ = [
     "WideTopics",
     "commit_of",
     "error_in",
-    "reassignment",
-    "setting",
 ]
 
 # Asked directly, a controller that answers one of these may have done it all the same: those that
@@ -121,24 +108,6 @@ def error_in(answer: object) -> ErrorCode:
             return committed.partitions[0].error_code
         case _:
             return ErrorCode.REQUEST_TIMED_OUT
-
-
-def setting(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
-    config = AlterableConfig(name=name, config_operation=0, value=value)
-    resource = AlterConfigsResource(
-        resource_type=ResourceType.TOPIC, resource_name=topic, configs=(config,)
-    )
-    return IncrementalAlterConfigsRequest(resources=(resource,))
-
-
-def reassignment(
-    topic: str, index: int, replicas: tuple[int, ...] | None, timeout_ms: int
-) -> AlterPartitionReassignmentsRequest:
-    """The request to move one partition; without replicas, to cancel what is under way."""
-    partition = ReassignablePartition(partition_index=index, replicas=replicas)
-    return AlterPartitionReassignmentsRequest(
-        timeout_ms=timeout_ms, topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
-    )
 
 
 def commit_of(
@@ -217,6 +186,12 @@ class Operator(AskingCore, ABC):
         return error_in(
             (yield from self._ask(self._random.choice(self._options.controllers), body))
         )
+
+    def _creates(self, name: str) -> Operation[bool]:
+        """Is the topic there? It has one partition, so that all of a run have one coordinator."""
+        factor = self._options.replication_factor
+        topic = NewTopic(name=name, partitions=1, replication_factor=factor)
+        return (yield from self._ask_controller(creation(topic, self.timeout_ms))) in _CREATED
 
 
 class WideTopics(Operator):
@@ -375,7 +350,7 @@ class GroupCommits(Operator):
 
     def _operate(self) -> Operation[None]:
         if not self._is_created:
-            yield from self._create()
+            self._is_created = yield from self._creates(OFFSETS_TOPIC)
         elif self._elects:
             self._moves = self._elects = False
             yield from self._ask_controller(ElectLeadersRequest(timeout_ms=self.timeout_ms))
@@ -383,16 +358,10 @@ class GroupCommits(Operator):
             self._moves = True
             options = self._options
             replicas = tuple(self._random.sample(options.brokers, options.replication_factor))
-            move = reassignment(OFFSETS_TOPIC, 0, replicas, self.timeout_ms)
+            move = reassignment(f"{OFFSETS_TOPIC}-0", replicas, self.timeout_ms)
             yield from self._ask_controller(move)
         else:
             yield from self._commit()
-
-    def _create(self) -> Operation[None]:
-        factor = self._options.replication_factor
-        topic = NewTopic(name=OFFSETS_TOPIC, partitions=1, replication_factor=factor)
-        error = yield from self._ask_controller(creation(topic, self.timeout_ms))
-        self._is_created = error in _CREATED
 
     def _commit(self) -> Operation[None]:
         self._number += 1

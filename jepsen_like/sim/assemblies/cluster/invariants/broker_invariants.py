@@ -150,7 +150,11 @@ class SettingInvariants(Observer):
     def _is_not_too_large(
         self, host: Host, broker: Broker, partition: Partition, effect: Append
     ) -> None:
-        size = read_header(effect.records).size_bytes
+        header, role = read_header(effect.records), partition.role
+        assert isinstance(role, LeaderOf)
+        if header.leader_epoch != role.leader_epoch:
+            return  # fetched as a follower, and written in the turn in which it came to lead
+        size = header.size_bytes
         if size <= int(topic_value(broker.cluster.image, partition.topic, _SIZE)):
             return
         sizes = self._settings(host, broker, partition.topic, _SIZE)

@@ -16,6 +16,7 @@ from quorum.core.storage import METADATA_LOG
 from quorum.core.types import ElectionState, LeaderAndEpoch, ReplicaKey
 from quorum.raft.roles import Candidate, Prospective, Role
 from quorum.raft.voters import majority_count
+from wire.primitives import ZERO_UUID, uuid_text
 
 __all__ = ["BackoffInvariants", "ElectionInvariants", "Heard"]
 
@@ -70,7 +71,9 @@ class ElectionInvariants:
 
     def changes(self, host: Host, before: LeaderAndEpoch, leader: LeaderAndEpoch) -> None:
         if leader.epoch < before.epoch:
-            raise Violation("R-EM", f"node {host.node_id} falls from {before} to {leader}")
+            raise Violation(
+                "R-EM", f"node {host.node_id} falls from epoch {before.epoch} to {leader.epoch}"
+            )
         if leader.leader_id is not None:
             self.one_leader(leader.epoch, leader.leader_id)
 
@@ -86,31 +89,29 @@ class ElectionInvariants:
         node = host.node_id
         known = self._votes.setdefault((_disk(host), epoch), candidate)
         if not names(known, candidate):
-            raise Violation(
-                "R-1V", f"node {node} votes for {known} and {candidate} in epoch {epoch}"
-            )
+            both = f"{_named(known)} and {_named(candidate)}"
+            raise Violation("R-1V", f"node {node} votes for {both} in epoch {epoch}")
         durable = host.disk.log(METADATA_LOG).election
         if durable.epoch > epoch:
             return  # it may have moved on before this answer left: it cannot vote in `epoch` again
         voted = durable.voted
         if durable.epoch < epoch or voted is None or not names(voted, candidate):
+            has = f"its disk has {_told(durable)}"
             raise Violation(
-                "R-VD",
-                f"node {node} votes for {candidate} in epoch {epoch}, its disk has {durable}",
+                "R-VD", f"node {node} votes for {_named(candidate)} in epoch {epoch}, {has}"
             )
 
     def is_meant(self, host: Host, voter: ReplicaKey) -> None:
         """R-1V: a vote that another disk is asked for may have been given already, by that one."""
         if not names(voter, key_of(host)):
-            raise Violation("R-1V", f"node {host.node_id} votes in the place of {voter}")
+            raise Violation("R-1V", f"node {host.node_id} votes in the place of {_named(voter)}")
 
     def announces(self, host: Host, epoch: int) -> None:
         """R-VD holds for leading, too: else a crash makes it a candidate of its own epoch."""
         durable = host.disk.log(METADATA_LOG).election
         if durable.epoch < epoch or (durable.epoch == epoch and durable.leader_id != host.node_id):
-            raise Violation(
-                "R-VD", f"node {host.node_id} announces epoch {epoch}, its disk has {durable}"
-            )
+            has = f"its disk has {_told(durable)}"
+            raise Violation("R-VD", f"node {host.node_id} announces epoch {epoch}, {has}")
 
     # --- pre-votes ----------------------------------------------------------------------
 
@@ -175,6 +176,16 @@ class ElectionInvariants:
 
 def _disk(host: Host) -> Disk:
     return host.node_id, host.directory_id
+
+
+def _named(replica: ReplicaKey) -> str:
+    known = replica.directory_id != ZERO_UUID
+    return f"{replica.id}:{uuid_text(replica.directory_id)}" if known else str(replica.id)
+
+
+def _told(election: ElectionState) -> str:
+    vote = "no vote" if election.voted is None else f"a vote for {_named(election.voted)}"
+    return f"epoch {election.epoch}, leader {election.leader_id or 'unknown'} and {vote}"
 
 
 _FIRST_MS = 200

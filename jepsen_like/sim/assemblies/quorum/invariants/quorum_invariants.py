@@ -275,7 +275,10 @@ class Invariants(Observer):
         """R-PV is about the moment of asking: the answer may have to wait for the disk."""
         replica = self._replicas[host.node_id]
         asked = request.topics[0].partitions[0]
-        if asked.pre_vote and asked.replica_epoch == replica.leader.epoch and replica.hears_leader:
+        if asked.pre_vote and not replica.hears_leader:
+            self._seen[host.node_id].hears = None  # later in the turn it may again
+            self._election.hears_leader(host.node_id, None)
+        elif asked.pre_vote and asked.replica_epoch == replica.leader.epoch:
             self._seen[host.node_id].refusing.add(token)
 
     # --- the log ------------------------------------------------------------------------

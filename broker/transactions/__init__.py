@@ -1,0 +1,1 @@
+"""Transactions: the coordinator of each transactional id, its rules and its log."""

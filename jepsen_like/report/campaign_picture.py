@@ -1,0 +1,80 @@
+"""A campaign as one SVG: the headline, which kinds of faults bit in which run, the verdict of each
+run, and what clients got done. Pure; drawn from what each run's `verdict.json` says.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jepsen_like.report.svg import COLOURS, Drawing, shortened
+
+__all__ = ["campaign_picture"]
+
+_WIDTH = 1280.0
+_MARGIN = 40.0
+_LEFT = 190.0  # of the margin, the columns of runs begin
+_LANE, _BARS = 17.0, 120.0
+_COLUMN_MAX = 40.0
+_BIT, _CALM = "#6b7480", "#c3c9d0"
+_OUTCOMES: Mapping[str, str] = {"valid": "good", "violated": "bad"}
+
+Told = Mapping[str, Any]
+
+
+def campaign_picture(told: Sequence[Told], command: str) -> str:
+    """`command` makes the runs again."""
+    drawing = Drawing(_WIDTH, margin=_MARGIN)
+    outcomes = Counter(each["summary"] for each in told)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+    bitten = sum(bool(fault["bit"]) for each in told for fault in each["faults"])
+    done = sum(each["safety"]["ok"] for each in told)
+    worst = next((name for name in ("violated", "void", "undecided") if outcomes[name]), "valid")
+    drawing.paragraph(counted.upper(), 18, colour=_colour(worst), is_bold=True)
+    headline = f"{done:,} operations in {len(told):,} runs, under {bitten:,} proven faults."
+    drawing.paragraph(headline, 30, colour="head", is_bold=True)
+    drawing.paragraph(command, 15, colour="head", is_bold=True)
+    drawing.rule()
+    column = min(_COLUMN_MAX, (drawing.room - _LEFT) / max(1, len(told)))
+    _draw_kinds(drawing, told, column)
+    _draw_done(drawing, told, column)
+    return drawing.svg(f"{counted}: {headline}")
+
+
+def _draw_kinds(drawing: Drawing, told: Sequence[Told], column: float) -> None:
+    """A lane a kind, a column a run; the last lane is the verdict's."""
+    bitten = [{fault["kind"] for fault in each["faults"] if fault["bit"]} for each in told]
+    for kind in sorted(set[str]().union(*bitten)):
+        _draw_lane(drawing, kind, column, [_BIT if kind in each else "" for each in bitten])
+    _draw_lane(drawing, "verdict", column, [_colour(each["summary"]) for each in told])
+
+
+def _draw_lane(drawing: Drawing, name: str, column: float, colours: Sequence[str]) -> None:
+    text = shortened(name, _LEFT - 14, 13)
+    drawing.text(text, drawing.margin, drawing.y + 12, 13, colour="soft")
+    for number, colour in enumerate(colours):
+        if colour:
+            left = drawing.margin + _LEFT + number * column
+            drawing.bar(left, drawing.y, 0.85 * column, _LANE - 4, colour)
+    drawing.y += _LANE
+
+
+def _draw_done(drawing: Drawing, told: Sequence[Told], column: float) -> None:
+    """Two bars a run: operations a second without faults, and with them."""
+    rates = [(each["warm_up"]["ok_a_second"], each["safety"]["ok_a_second"]) for each in told]
+    highest = max((max(pair) for pair in rates), default=0)
+    bottom = drawing.y + 14 + _BARS
+    for number, pair in enumerate(rates):
+        for place, (rate, colour) in enumerate(zip(pair, (_CALM, COLOURS["head"]), strict=True)):
+            height = _BARS * rate / max(1, highest)
+            left = drawing.margin + _LEFT + (number + 0.45 * place) * column
+            drawing.bar(left, bottom - height, 0.4 * column, height, colour)
+    drawing.text("ok a second", drawing.margin, drawing.y + 26, 13, colour="soft")
+    drawing.text(f"at most {highest:,.0f}", drawing.margin, drawing.y + 44, 13, colour="soft")
+    drawing.y = bottom + 4
+    drawing.key(
+        [("a fault that bit", _BIT), ("without faults", _CALM), ("with faults", COLOURS["head"])]
+    )
+
+
+def _colour(outcome: str) -> str:
+    return COLOURS[_OUTCOMES.get(outcome, "warn")]

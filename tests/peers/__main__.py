@@ -1,0 +1,79 @@
+"""The suites that client libraries wrote for themselves, on our nodes or on Apache Kafka's.
+
+    python -m tests.peers kafka-python --on quorumlab
+    python -m tests.peers kafka-python --on kafka
+    python -m tests.peers librdkafka --on quorumlab --protocol consumer
+    python -m tests.peers librdkafka --on kafka 0011 0103
+    python -m tests.peers differences librdkafka-classic
+
+What came out is kept in tests/peers/results, one line a test. Sources are fetched into .cache.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.peers import kafka_python, librdkafka, outcomes
+from tests.peers.servers import SERVERS
+from tests.peers.sources import MissingError
+
+_RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
+    suites = parser.add_subparsers(dest="suite", required=True)
+    for name in ("kafka-python", "librdkafka"):
+        suite = suites.add_parser(name)
+        suite.add_argument("--on", choices=list(SERVERS), default="quorumlab")
+        suite.add_argument("--protocol", choices=librdkafka.PROTOCOLS, default="classic")
+        suite.add_argument("tests", nargs="*", help="default: all")
+    suites.add_parser("differences").add_argument("of", help="such as kafka-python")
+    arguments = parser.parse_args()
+    try:
+        return _differences(arguments.of) if arguments.suite == "differences" else _run(arguments)
+    except MissingError as error:
+        print(f"skip: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.suite == "kafka-python":
+        name, found = arguments.suite, _kafka_python(arguments)
+    else:
+        name, found = f"{arguments.suite}-{arguments.protocol}", _librdkafka(arguments)
+    seen = []
+    for outcome in found:
+        print(outcome.line(), flush=True)
+        seen.append(outcome)
+    print(outcomes.summary(seen))
+    if not arguments.tests:
+        _RESULTS.mkdir(exist_ok=True)
+        outcomes.write(_RESULTS / f"{name}-{arguments.on}.txt", seen)
+    return 0
+
+
+def _kafka_python(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
+    tests = arguments.tests or [kafka_python.ALL]
+    return kafka_python.outcomes(kafka_python.fetch(), arguments.on, *tests)
+
+
+def _librdkafka(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
+    runner = librdkafka.fetch()
+    with TemporaryDirectory() as directory, SERVERS[arguments.on](Path(directory)) as servers:
+        yield from librdkafka.outcomes(runner, servers, arguments.protocol, arguments.tests)
+
+
+def _differences(name: str) -> int:
+    ours, kafka = (outcomes.read(_RESULTS / f"{name}-{server}.txt") for server in SERVERS)
+    print(f"quorumlab: {outcomes.summary(ours.values())}")
+    print(f"kafka: {outcomes.summary(kafka.values())}")
+    for our, theirs in outcomes.differences(ours, kafka):
+        print(f"{our.line()}\tKafka: {theirs.state} {theirs.reason}".rstrip())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

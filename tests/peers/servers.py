@@ -1,0 +1,69 @@
+"""Clusters that other people's suites are run on: ours or Apache Kafka's, with equal settings."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+
+from jepsen_like.real.free_ports import free_ports
+from jepsen_like.real.local_cluster import LocalCluster
+from tests.kafka.kafka_jars import KafkaNode, format_storage, write_properties
+from tests.started import started
+
+__all__ = ["SERVERS"]
+
+_BROKERS = 3
+_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+_SETTINGS = {
+    "num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "8",
+    "transaction.state.log.num.partitions": "8",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@contextmanager
+def _ours(directory: Path) -> Iterator[str]:
+    """Three brokers and a controller; yields where clients find them."""
+    cluster = LocalCluster.create(directory, controllers=1, brokers=_BROKERS, settings=_SETTINGS)
+    with started(cluster):
+        yield cluster.layout.bootstrap_servers
+
+
+@contextmanager
+def _kafka(directory: Path) -> Iterator[str]:
+    """Three brokers, the first of which is the controller, too."""
+    controller, *ports = islice(free_ports(), 1 + _BROKERS)
+    with ExitStack() as stack:
+        nodes = []
+        for node_id, port in enumerate(ports, 1):
+            listeners = f"PLAINTEXT://127.0.0.1:{port}"
+            if node_id == 1:
+                listeners += f",CONTROLLER://127.0.0.1:{controller}"
+            properties = {
+                "process.roles": "broker,controller" if node_id == 1 else "broker",
+                "node.id": node_id,
+                "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+                "controller.listener.names": "CONTROLLER",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "listeners": listeners,
+                "log.dirs": directory / f"data{node_id}",
+                **_SETTINGS,
+            }
+            path = write_properties(directory / f"server{node_id}.properties", properties)
+            format_storage(path, _CLUSTER_ID)
+            nodes.append(KafkaNode(path, directory / f"output{node_id}"))
+            nodes[-1].start()
+            stack.callback(nodes[-1].stop)
+        for node in nodes:
+            node.wait_ready()
+        yield ",".join(f"127.0.0.1:{port}" for port in ports)
+
+
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    "quorumlab": _ours,
+    "kafka": _kafka,
+}

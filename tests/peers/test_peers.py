@@ -1,0 +1,41 @@
+"""The suites that others wrote: their words are understood, and a fast part of one passes."""
+
+import pytest
+
+from tests.peers import kafka_python
+from tests.peers.librdkafka import told
+from tests.peers.outcomes import Outcome, differences
+from tests.peers.sources import MissingError
+
+SUMMARY = """\
+| <MAIN>                                   |     PASSED |  10.0s  |
+|\x1b[31m 0011_produce_batch    |     FAILED |   1.234s \x1b[0m|\x1b[31m at line 7\x1b[0m
+|\x1b[32m 0011_produce_batch_more |     PASSED |   2.000s \x1b[0m|
+"""
+
+
+def test_librdkafkas_summary_is_read() -> None:
+    assert told("0011", SUMMARY, 1) == [
+        Outcome("0011_produce_batch", "failed", "at line 7"),
+        Outcome("0011_produce_batch_more", "passed"),
+    ]
+    assert told("0012", "", -11) == [Outcome("0012", "failed", "ended with -11, without a word")]
+    assert told("0004", "", 0) == []  # it needs no broker
+
+
+def test_differences_are_in_tests_that_ran_on_both() -> None:
+    ours = {"a": Outcome("a", "passed"), "b": Outcome("b", "failed"), "c": Outcome("c", "failed")}
+    kafka = {"a": Outcome("a", "passed"), "b": Outcome("b", "passed")}
+    assert differences(ours, kafka) == [(ours["b"], kafka["b"])]
+
+
+@pytest.mark.extra
+@pytest.mark.slow
+def test_kafka_pythons_own_tests_of_producers_pass() -> None:
+    try:
+        source = kafka_python.fetch()
+    except MissingError as error:
+        pytest.skip(str(error))
+    found = list(kafka_python.outcomes(source, "quorumlab", kafka_python.FAST))
+    assert [outcome.line() for outcome in found if outcome.state != "passed"] == []
+    assert len(found) == 17
