@@ -199,9 +199,17 @@ def test_page_of_a_node_runs_over_the_znode_changes_that_it_saw(
     assert "paged" not in past["rows"]
     (leader, _, replicas, _) = whole["rows"]["paged"]["0"]
     assert leader in whole["lists"][replicas]
-    story = cluster.ask(node, "/v1/page/story?subject=paged-0", 10.0)[1]
-    assert story["events"][0]["offset"] == made
-    assert any(f"leader {leader}" in each["text"] for each in story["events"])
+
+    def story() -> list[dict[str, Any]]:
+        return list(cluster.ask(node, "/v1/page/story?subject=paged-0", 10.0)[1]["events"])
+
+    def tells_of_the_leader() -> bool:
+        """By its znode, which the node may read after it heard of it, or of the next one."""
+        now = whole_page(node)["rows"]["paged"]["0"][0]
+        return any(f"leader {now}" in each["text"] for each in story())
+
+    wait(tells_of_the_leader, "a story that names the leader")
+    assert story()[0]["offset"] == made
 
 
 def whole_page(node: NodeLayout) -> dict[str, Any]:

@@ -60,6 +60,7 @@ _STATE_SECONDS = 1.0  # for the kernel to stop all threads of a process
 _READY_SECONDS = 20.0
 _EXHAUSTED = ("Too many open files", "out of system resource")
 _ANSWER_SECONDS = 0.5
+_PATIENCE_SECONDS = 5.0  # a busy machine is no node that starts
 _LOOKS = 4
 _LOOK_SECONDS = 0.05
 Limit = tuple[int, int]
@@ -207,7 +208,7 @@ def _restart_each(cluster: LocalCluster, node_ids: Sequence[int], enough: thread
 @in_force
 def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Course:
     processes = running(cluster, targets)
-    starting = [node_id for node_id in processes if not _answers(cluster, node_id)]
+    starting = [each for each in processes if not _answers(cluster, each, _PATIENCE_SECONDS)]
     if starting:
         raise ClusterError(f"no node may be starting, and {starting} may be: it does not answer")
     logs = logs_of(cluster, processes)
@@ -218,7 +219,12 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Cour
         said = complaints({node_id: logs[node_id]}, _EXHAUSTED)
         is_there = cluster.running().get(node_id) == process
         seen += said
-        if not said and is_there and not is_stopped(process.pid) and not _answers(cluster, node_id):
+        if (
+            not said
+            and is_there
+            and not is_stopped(process.pid)
+            and not _answers(cluster, node_id, _ANSWER_SECONDS)
+        ):
             seen.append(f"node {node_id} took no new connection")
         if is_there:
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, limits[node_id])
@@ -228,8 +234,8 @@ def exhaust(cluster: LocalCluster, fault: Fault, targets: Sequence[int]) -> Cour
     return seen
 
 
-def _answers(cluster: LocalCluster, node_id: int) -> bool:
-    return cluster.ask(cluster.layout.node(node_id), "/livez", _ANSWER_SECONDS)[0] == 200
+def _answers(cluster: LocalCluster, node_id: int, timeout_seconds: float) -> bool:
+    return cluster.ask(cluster.layout.node(node_id), "/livez", timeout_seconds)[0] == 200
 
 
 def _close_the_door(pid: int) -> Limit:
