@@ -3,9 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Workers, and the hundreds of processes that tests start, do not compile one by one what others have.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q -p no:cacheprovider
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -q
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 FAST := $(PYTEST) $(SHARED) -m "not extra and not long"
+EXTRA := $(PYTEST) $(SHARED) -rs -m "extra and not long"
+# Real processes beside each other starve at times: what failed runs once more, alone, and both are printed.
+ALONE = { test $$? = 1 && echo "ONCE MORE, ALONE: what failed beside others" && $(1) -n 0 --last-failed --last-failed-no-failures none; }
 
 .PHONY: demo test extra check fix cost sim frames chaos agreement bench raftos clean
 
@@ -32,11 +35,11 @@ test: .venv/installed-test            ## the whole fast suite: lint, types, unit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@echo "$(BIN)/mypy beside the tests"; $(BIN)/mypy & types=$$!; \
-	$(FAST); tests=$$?; \
+	$(FAST) || $(call ALONE,$(FAST)); tests=$$?; \
 	wait $$types && exit $$tests
 
 extra: .venv/installed-test           ## what needs jars, kcat, root or much of the machine; every skip is printed
-	$(PYTEST) $(SHARED) -rs -m "extra and not long"
+	$(EXTRA) || $(call ALONE,$(EXTRA))
 
 check: .venv/installed-test           ## lint and types only; writes nothing
 	$(BIN)/ruff check .
