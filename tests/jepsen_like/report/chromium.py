@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
-__all__ = ["Page", "browser", "chromium"]
+__all__ = ["Accessible", "Page", "browser", "chromium"]
 
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
@@ -27,12 +27,22 @@ _KEYS: Mapping[str, Mapping[str, Any]] = {  # what the browser itself acts upon
     "Home": {"windowsVirtualKeyCode": 36},
     "ArrowDown": {"windowsVirtualKeyCode": 40},
     "ArrowUp": {"windowsVirtualKeyCode": 38},
+    "Escape": {"windowsVirtualKeyCode": 27},
+    "Tab": {"windowsVirtualKeyCode": 9},
 }
 
 
 def chromium() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((found for name in names if (found := shutil.which(name))), None)
+
+
+class Accessible(NamedTuple):
+    """An element as a screen reader is told of it."""
+
+    role: str
+    name: str
+    properties: Mapping[str, Any]  # `level` of a heading, `live` of a region that speaks up
 
 
 @dataclass
@@ -99,6 +109,19 @@ class Page:
             buttons=int(button == "left"),
             clickCount=int(button == "left"),
         )
+
+    async def accessible(self) -> list[Accessible]:
+        """In the order of the document, without what is hidden from screen readers."""
+        told = await self.call("Accessibility.getFullAXTree")
+        return [
+            Accessible(
+                each["role"]["value"],
+                each.get("name", {}).get("value", ""),
+                {own["name"]: own["value"].get("value") for own in each.get("properties", ())},
+            )
+            for each in told["nodes"]
+            if not each["ignored"]
+        ]
 
     async def screenshot(self) -> bytes:
         """As PNG."""

@@ -8,7 +8,7 @@ from controller.metadata.apply import apply
 from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from quorumlab.inspection.states import Replay
-from quorumlab.web.two_views import two_views
+from quorumlab.top.two_views import two_views
 from tests.quorumlab.inspection.logs import broker
 from wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 from wire.messages.voters import QuorumPartitionResult, QuorumReplica
