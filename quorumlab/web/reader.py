@@ -19,7 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -73,6 +73,10 @@ class Live:
         self._image = MetadataImage()  # what pages have
         self._entries: Sequence[LogEntry] = ()
         self._counted: tuple[object, Partitions] | None = None
+
+    def close(self) -> None:
+        if self._chaos is not None:
+            self._chaos.close()
 
     def look(self) -> Json:
         """What has changed since the last look, with the number of this one."""
@@ -152,7 +156,7 @@ class Reader:
         """Until `questions` end, or nobody hears the answers any more."""
         self._source.start()
         threading.Thread(target=self._hear, args=(questions,), daemon=True).start()
-        with suppress(BrokenPipeError):
+        with closing(self._live), suppress(BrokenPipeError):
             while not self._is_over.wait(self._pause()):
                 self._began = time.monotonic()
                 self._send(EVERYBODY, self._look())

@@ -5,6 +5,7 @@ import base64
 import json
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ _FLAGS = (
     "--remote-debugging-port=0 --force-device-scale-factor=1"
 )
 _LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
-_SECONDS = 30.0
+_SECONDS = 60.0
 _KEYS: Mapping[str, Mapping[str, Any]] = {  # what the browser itself acts upon
     "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
     "Home": {"windowsVirtualKeyCode": 36},
@@ -87,7 +88,8 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self.call("Page.navigate", url=url)
-        for _ in range(200):
+        deadline = time.monotonic() + _SECONDS
+        while time.monotonic() < deadline:
             drawn = await self.value("document.readyState + document.documentElement.dataset.drawn")
             if drawn == "completetrue":
                 return
