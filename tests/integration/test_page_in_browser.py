@@ -136,7 +136,7 @@ def test_keyboard_reaches_everything_and_keeps_its_place(
 ) -> None:
     async def trial(opened: Page) -> None:
         await until(opened, f"{HEADLINE}.startsWith('All ')")
-        reached = []
+        reached: list[str] = []
         while not reached or reached[-1] not in ("body", *reached[:-1]):
             await opened.press("Tab")
             reached.append(await opened.value(FOCUSED))
