@@ -3,7 +3,7 @@
 Roles are known once a node has answered; a node that has not is named in both tables.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from jepsen_like.real import pages
@@ -64,17 +64,18 @@ class HttpCluster:
         quorum, _ = quorum_in(answers)
         metadata = [answers[key] for key in sorted(answers) if key[0] == "metadata"]
         active, epoch = active_in(told)
+        voters, registered = _voters(quorum), self._registered()
         return ClusterView(
             cluster=metadata[0].cluster_id or "" if metadata else "",
             active_controller=active,
             epoch=epoch,
             controllers=[
                 controller_sight(node, told.get(node), self._silence(node), quorum)
-                for node in sorted({*self._with_role("controller"), *_voters(quorum)})
+                for node in sorted({*self._with_role("controller", registered), *voters})
             ],
             brokers=[
                 self._broker(node, told.get(node))
-                for node in sorted({*self._with_role("broker"), *self._registered()})
+                for node in sorted({*self._with_role("broker", voters), *registered})
             ],
             note=self._note(),
             views=two_views(
@@ -106,11 +107,13 @@ class HttpCluster:
         known = {node: found for (_, node), found in answers.items()}
         return {"nodes": known, "silent": sorted(self._nodes.keys() - known.keys())}
 
-    def _with_role(self, role: str) -> Sequence[int]:
-        """A node that never answered may be anything; in ZooKeeper designs all are brokers."""
+    def _with_role(self, role: str, others: Collection[int]) -> Sequence[int]:
+        """A node that never answered may be anything, unless it is known to have another role. In
+        ZooKeeper designs all are brokers."""
         if self._design is not None:
             return [*self._nodes] if role == "broker" else []
-        return [node for node in self._nodes if role in self._roles.get(node, (role,))]
+        roles = {node: () if node in others else (role,) for node in self._nodes} | self._roles
+        return [node for node in self._nodes if role in roles[node]]
 
     def _registered(self) -> Sequence[int]:
         state = self._source.state
