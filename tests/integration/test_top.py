@@ -233,7 +233,8 @@ def test_page_is_served_by_address_until_ctrl_c(small: LocalCluster) -> None:
             heads = (json.loads(line[6:]) for line in events if line.startswith(b"data: "))
             # Whoever is asked has half a second, which is not enough for every answer here.
             head = next(each for each in heads if each["counts"] and each["active"] == 1)
-        assert head["counts"] == {"partitions": 2, "offline": 0, "under_replicated": 0}
+        assert (head["counts"]["offline"], head["counts"]["under_replicated"]) == (0, 0)
+        assert head["counts"]["partitions"] >= 2
         assert [each["role"] for each in head["controllers"]] == ["leader"]
         assert head["views"]["quorum_leader"] == 1
         with urlopen(f"{url}v1/page/story?subject=orders-0", timeout=_SECONDS) as story:
