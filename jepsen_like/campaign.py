@@ -293,7 +293,8 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     proven = sum(bool(fault["bit"]) for each in told for fault in each["faults"])
     planned = sum(each["faults_planned"] for each in told)
     yield f"**{done:,} operations succeeded in {len(told):,} runs, under {proven:,} proven faults"
-    yield f"of {planned:,}: {counted}.** {seconds / 60:.0f} minutes with faults; meanwhile"
+    lasted = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} s"
+    yield f"of {planned:,}: {counted}.** {lasted} with faults; meanwhile"
     yield f"{controllers} active controllers and {leaders} leaders of partitions were elected."
 
 

@@ -1,6 +1,7 @@
 """Lines that fit a terminal: what is too wide goes on in the next line. A pipe gets it whole.
 
-Paths and command lines in backticks stay whole however wide: they are there to be copied.
+Paths and command lines in backticks stay whole however wide: they are there to be copied. A command
+line of its own goes on behind backslashes, as a shell takes it.
 """
 
 import re
@@ -10,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-__all__ = ["COLUMNS_ELSEWHERE", "columns", "fits", "fold", "folded"]
+__all__ = ["COLUMNS_ELSEWHERE", "columns", "fits", "fold", "fold_command", "folded"]
 
 COLUMNS_ELSEWHERE = 100  # of a text that is filled for a pipe
 _COMMAND = re.compile("`[^`]*`")
@@ -49,6 +50,21 @@ def fold(line: str, indent: int | str | None = None, stream: TextIO | None = Non
         break_on_hyphens=False,
     ):
         yield piece.replace(_GLUE, " ")
+
+
+def fold_command(line: str) -> str:
+    width = columns()
+    if width is None or len(line) <= width:
+        return line
+    return " \\\n".join(
+        textwrap.wrap(
+            line,
+            width - 2,
+            subsequent_indent=" " * (len(line) - len(line.lstrip()) + 4),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def folded(lines: Iterable[str], indent: int | str | None = None) -> Iterator[str]:

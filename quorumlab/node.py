@@ -4,11 +4,11 @@ A part that not every node has is imported where it begins, so that each starts 
 alone. A process of a cluster is one node; tests like to run a whole cluster inside one process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from quorum.core.application import Application
 from quorum.core.door import Door
@@ -275,7 +275,7 @@ class Node(NodeParts):
         return cast(ConfirmingLog, self.raft)
 
     async def _serve_http(self) -> None:
-        page = Page(self, lambda: self.http_port)
+        page = Page(self._about_reader)
         served = {**routes(self), **page.routes()}
         security = http_security(self.config)
         if told := warning(self.config):
@@ -291,6 +291,11 @@ class Node(NodeParts):
         self._say(f"http listening on {host}:{self.http_port}")
         if self.register is not None:
             self._say("agent: this node changes registers for whoever may read its pages")
+
+    def _about_reader(self) -> Mapping[str, Any]:
+        from quorumlab.web.reader_keys import of_node  # once somebody looks
+
+        return of_node(self.config, self.http_port)
 
     def _trace(self, trace: Trace) -> None:
         if not self.milestones.take(trace):

@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, TextIO
 
+import click
+
 from quorumlab.arguments import Failed
 from quorumlab.folding import COLUMNS_ELSEWHERE, columns, fits, fold, folded
 
@@ -33,6 +35,7 @@ __all__ = [
     "say",
     "say_folded",
     "say_if_heard",
+    "say_marked",
     "say_settings",
     "table_lines",
     "topic_lines",
@@ -59,6 +62,16 @@ def say(text: str, stream: TextIO | None = None) -> None:
 def say_folded(text: str, indent: int | str | None = None) -> None:
     """A line for people, in as many as the terminal needs: see `quorumlab.folding.fold`."""
     say("\n".join(fold(text, indent)))
+
+
+def say_marked(text: str, word: str, *, is_bad: bool) -> None:
+    """A folded line, whose `word` is in colour on a terminal."""
+    first, *rest = fold(text)
+    if columns() is not None and not os.environ.get("NO_COLOR"):
+        first = first.replace(
+            word, click.style(word, fg="red" if is_bad else "green", bold=is_bad), 1
+        )
+    say("\n".join([first, *rest]))
 
 
 def say_if_heard(text: str, stream: TextIO | None = None) -> None:

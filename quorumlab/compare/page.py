@@ -2,6 +2,7 @@
 
 A slide is an experiment, and its title the answer (`answers`). It shows the bars that the answer is
 about, and how that grows; all other sizes, what the client saw and the ledger are folded below. The
+last slide lists the answers, and says how they were measured. The
 page's policy allows its own style by its digest, and nothing else at all: what moves from slide to
 slide is the browser's own scrolling.
 """
@@ -23,10 +24,9 @@ from quorumlab.compare.subjects import as_shown
 from quorumlab.compare.subjects import in_words as settings_in_words
 from quorumlab.compare.table import in_order
 
-__all__ = ["TITLE", "answers_of", "facts", "page"]
+__all__ = ["answers_of", "facts", "page", "title_of"]
 
-TITLE = "What each way of keeping the metadata costs when something fails"
-_FIRST, _LAST = "answers", "steps"  # the slides before and behind the experiments
+_LAST = "measured"  # the slide behind the experiments
 _FACTS: Mapping[str, str] = {
     "date": "measured",
     "processors": "processors",
@@ -45,15 +45,15 @@ def page(results: Results) -> str:
     style = part(__package__, "page.css")
     warning = busy(results)
     answers = answers_of(results)
-    names = [_FIRST, *answers, _LAST]
+    names = [*answers, _LAST]
     warned = f'<p class="warning">{escape(warning)}.</p>' if warning else ""
     slides = (
-        _slide(told, _cells_of(results, name), (names[at], names[at + 2]), warned)
+        _slide(told, _cells_of(results, name), (names[at - 1] if at else "", names[at + 1]), warned)
         for at, (name, told) in enumerate(answers.items())
     )
     slots = {
         "policy": f"default-src 'none'; style-src {digest(style)}",
-        "title": TITLE,
+        "title": escape(title_of(answers)),
         "style": style,
         "facts": "".join(
             f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
@@ -66,6 +66,11 @@ def page(results: Results) -> str:
         "sections": "".join(slides),
     }
     return filled(__package__, slots)
+
+
+def title_of(answers: Mapping[str, Answer]) -> str:
+    """The first answer."""
+    return next((told.claim for told in answers.values()), "Nothing was measured")
 
 
 def answers_of(results: Results) -> dict[str, Answer]:
@@ -102,6 +107,7 @@ def _slide(told: Answer, cells: Sequence[Cell], around: tuple[str, str], warned:
     experiment = EXPERIMENTS[cells[0].experiment]
     name = experiment.name
     before, after = around
+    back = f'<a href="#{before}">&larr; before</a> ' if before else ""
     seen = {each.step for cell in cells for each in segments(cell)}
     steps = [step for step in experiment.steps if step in seen]
     parts = [
@@ -115,8 +121,8 @@ def _slide(told: Answer, cells: Sequence[Cell], around: tuple[str, str], warned:
         bars(told.shown, told.question),
         _picture(told, cells),
         _everything(cells),
-        f'<p class="turn"><a href="#{before}">&larr; before</a> <a href="#{_FIRST}">answers</a> '
-        f'<a href="#{after}">next &rarr;</a></p></section>',
+        f'<p class="turn">{back}<a href="#{after}">next &rarr;</a> '
+        f'<a href="#{_LAST}">all answers</a></p></section>',
     ]
     return "".join(parts)
 

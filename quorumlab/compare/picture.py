@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from jepsen_like.report.svg import Drawing, shortened
 from quorumlab.compare.answers import Answer, Question, busy, in_time, spread_in_words
 from quorumlab.compare.experiments import EXPERIMENTS
-from quorumlab.compare.page import TITLE, answers_of, facts
+from quorumlab.compare.page import answers_of, facts, title_of
 from quorumlab.compare.results import MEASURED, Results
 from quorumlab.compare.runs import Runs
 from quorumlab.compare.segments import segments, waited
@@ -36,20 +36,18 @@ _LAST = "#d9730d"
 
 
 def picture(results: Results) -> str:
-    drawing = Drawing(_WIDTH)
-    drawing.paragraph(TITLE, 30, colour="head", is_bold=True)
+    drawing, answers = Drawing(_WIDTH), answers_of(results)
     if warning := busy(results):
         drawing.paragraph(f"{warning}.", 15, colour="warn", is_bold=True)
+    for experiment, each in answers.items():
+        _draw(drawing, experiment, each)
     told = "; ".join(f"{name} {value}" for name, value in facts(results).items())
     drawing.paragraph(f"quorumlab compare: {told}.", 13, colour="soft")
-    for experiment, each in answers_of(results).items():
-        _draw(drawing, experiment, each)
-    return drawing.svg(TITLE)
+    return drawing.svg(title_of(answers))
 
 
 def _draw(drawing: Drawing, name: str, told: Answer) -> None:
     experiment = EXPERIMENTS[name]
-    drawing.rule()
     settings = settings_in_words(told.timeouts)
     drawing.paragraph(
         f"{experiment.title}: {experiment.what}; {told.partitions:,} partitions, {settings}",
@@ -68,6 +66,7 @@ def _draw(drawing: Drawing, name: str, told: Answer) -> None:
     longest = max((runs.ends.most or 0.0 for runs in told.shown), default=0.0)
     for runs in told.shown:
         _row(drawing, runs, longest, told.question)
+    drawing.rule()
 
 
 def _in_words(step: str, waits: Sequence[str]) -> str:

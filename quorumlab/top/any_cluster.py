@@ -5,7 +5,8 @@ broker grow by.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from quorumlab.inspection.target import Address
 from quorumlab.top.asking import (
@@ -22,9 +23,11 @@ from quorumlab.top.asking import (
     partitions_in,
     quorum_in,
     quorum_question,
+    without_topics,
 )
 from quorumlab.top.cluster_view import BrokerSight, ClusterView, ControllerSight, Counted
 from quorumlab.top.log_follower import LogFollower
+from quorumlab.top.two_views import two_views
 from wire.errors import ErrorCode
 from wire.message import replace
 from wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -73,7 +76,12 @@ class AnyCluster:
             brokers=[self._broker(node_id, answers) for node_id in sorted(self._brokers)],
             partitions=partitions_in(self._follower, answers),
             note=self.note,
+            views=two_views(answers.get(("views", 0)), quorum, self._follower.state),
         )
+
+    def applied(self, offsets: Sequence[int]) -> Mapping[str, Any]:
+        """Kafka's APIs do not say when a node applied a record."""
+        return {}
 
     def _questions(self) -> Questions:
         """Servers that were named have negative numbers: nobody knows yet which nodes they are."""
@@ -89,10 +97,13 @@ class AnyCluster:
                 questions["sizes", key] = _sizes_question(address)
         for key, address in {**named, **self._controllers}.items():
             questions["quorum", key] = quorum_question(address)
+        heard = [brokers[key] for key in brokers if ("cluster", key) not in self._unheard]
+        asked = heard or list(named.values())
+        self._turn += 1
+        broker = asked[self._turn % len(asked)]
+        questions["views", 0] = without_topics(broker)
         if self._follower.state is None:
-            asked = list((brokers or named).values())
-            self._turn += 1
-            questions["metadata", 0] = metadata_question(asked[self._turn % len(asked)])
+            questions["metadata", 0] = metadata_question(broker)
         return questions
 
     def _learn(self, answers: Answers) -> QuorumPartitionResult | None:

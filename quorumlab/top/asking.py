@@ -47,6 +47,7 @@ __all__ = [
     "partitions_in",
     "quorum_in",
     "quorum_question",
+    "without_topics",
 ]
 
 LIMIT_SECONDS = 0.5
@@ -161,6 +162,12 @@ def lag_of(quorum: QuorumPartitionResult | None, node_id: int) -> tuple[int | No
 def metadata_question(address: Address) -> Callable[[], Partitions]:
     request = MetadataRequest(allow_auto_topic_creation=False)
     return lambda: of_metadata(ask(address, request, MetadataResponse))
+
+
+def without_topics(address: Address) -> Callable[[], MetadataResponse]:
+    """The brokers that clients are told of."""
+    request = MetadataRequest(topics=(), allow_auto_topic_creation=False)
+    return lambda: ask(address, request, MetadataResponse)
 
 
 def partitions_in(follower: LogFollower, answers: Answers) -> Partitions | None:

@@ -10,9 +10,16 @@ from jepsen_like.histories.history import NEMESIS, MalformedHistory
 from jepsen_like.real.runs.directory import RunDirectory
 from quorumlab.top.cluster_view import FaultSight
 
-__all__ = ["ChaosFaults", "run_around"]
+__all__ = ["ChaosFaults", "faults_of", "run_around"]
 
 _FRAMES_AT_ONCE = 100_000  # about a fifth of a second
+
+
+def faults_of(run: Path | None) -> "ChaosFaults | None":
+    """None where no chaos run has begun."""
+    with suppress(OSError):
+        return None if run is None else ChaosFaults(run)
+    return None
 
 
 def run_around(cluster: Path) -> Path | None:

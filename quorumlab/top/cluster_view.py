@@ -14,6 +14,7 @@ import numpy as np
 
 from controller.metadata.image import MetadataImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
+from quorumlab.top.two_views import TwoViews
 from wire.messages.metadata import MetadataResponse
 
 __all__ = [
@@ -100,6 +101,7 @@ class ClusterView:
     log_end: int | None = None
     problem: str = ""  # why there is no log, or no more of it
     note: str = ""  # what the numbers mean here
+    views: TwoViews | None = None  # None: nobody asked
     chaos: str | None = None  # the phase of a chaos run; None: there is no run
     faults: tuple[FaultSight, ...] = ()
 

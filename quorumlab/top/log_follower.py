@@ -81,8 +81,9 @@ class LogFollower:
                     self.problem, self.is_loading = str(error), False
                     return
                 except Exception as error:  # noqa: BLE001  # told, and then begun anew
-                    self.problem, self.is_loading = f"log: {error}", False
+                    self.problem = f"log: {error}"
                     time.sleep(_AGAIN_SECONDS)
+            self.is_loading = False  # none of them could be followed
 
     def _follow(self, address: Address, directory: Path) -> None:
         """Raises ClusterError when nobody leads for long, or the log has to be read anew."""

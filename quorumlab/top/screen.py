@@ -12,7 +12,7 @@ from typing import NamedTuple
 from quorumlab.output import aligned, number_of
 from quorumlab.top.cluster_view import ClusterView, LogEntry, Partitions
 
-__all__ = ["Line", "Reader", "pressed", "screen_lines", "story_lines"]
+__all__ = ["Line", "Reader", "chaos_lines", "pressed", "screen_lines", "story_lines"]
 
 _Cells = Sequence[str]
 _Row = tuple[_Cells, str]  # and its style
@@ -89,7 +89,7 @@ def screen_lines(
 ) -> list[Line]:
     """At most `height` lines of at most `width` characters. `story` is None while it is read."""
     lines = [Line(f"quorumlab top  {view.time}  {view.cluster}", "bold")]
-    for line in (*_health(view), *_chaos(view)):
+    for line in (*_health(view), *chaos_lines(view)):
         lines += [Line(text, line.style) for text in textwrap.wrap(line.text, max(width, 2))]
     gap = " " if width < _WIDE else "  "
     left = height - len(lines)
@@ -135,7 +135,7 @@ def _health(view: ClusterView) -> Iterator[Line]:
         yield Line(f"missing: {', '.join(gone)}", "bold red")
 
 
-def _chaos(view: ClusterView) -> Iterator[Line]:
+def chaos_lines(view: ClusterView) -> Iterator[Line]:
     if view.chaos is None:
         return
     told = ", ".join(f"{fault.text} for {fault.seconds:.0f} s" for fault in view.faults)

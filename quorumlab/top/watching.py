@@ -18,7 +18,7 @@ __all__ = ["Watching"]
 
 _EVERY_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5  # also where looking takes long
-_ALL_SECONDS = 5.0
+_ALL_SECONDS = 20.0  # to read the log of 10,000 partitions on a busy machine
 
 
 class Watching:

@@ -23,7 +23,8 @@ from jepsen_like.sim.runs.workers import Died, mapped
 from jepsen_like.workloads.registry import WORKLOADS, why_no_workload
 from quorum.raftos.engines import ENGINES, NATIVE, ONLY_IN_PROCESSES
 from quorumlab.arguments import Failed, UsageError
-from quorumlab.output import complain, say, say_folded
+from quorumlab.folding import fold_command
+from quorumlab.output import complain, say, say_folded, say_marked
 from quorumlab.simulated_runs import (
     PAGE,
     evidence_in,
@@ -91,7 +92,7 @@ def run_sim(args: SimpleNamespace) -> int:
     codes: Counter[int] = Counter()
     try:
         for outcome in _all(plans, args.processes):
-            say_folded(_line(outcome))
+            _say_line(outcome)
             _tell_findings(outcome)
             if args.out is not None:
                 _keep(args.out / f"seed-{outcome.plan.seed}", outcome)
@@ -209,7 +210,7 @@ def run_replay(args: SimpleNamespace) -> int:
     if args.out is not None:
         refuse_other(args.out)
     outcome = run_plan(plan)
-    say_folded(_line(outcome))
+    _say_line(outcome)
     _tell_findings(outcome)
     if args.out is not None:
         _keep(args.out, outcome)
@@ -223,15 +224,15 @@ def run_shrink(args: SimpleNamespace) -> int:
     directory = args.out or args.directory / "shrunk"
     refuse_other(directory)
     outcome = run_plan(plan)
-    say_folded(_line(outcome))
+    _say_line(outcome)
     if not outcome.is_red:
         raise Failed("nothing is violated in it: there is nothing to keep while it shrinks")
     smallest = shrink(outcome, progress=lambda text: say(f"still fails: {text}", sys.stderr))
-    say_folded(_line(smallest))
+    _say_line(smallest)
     _tell_findings(smallest)
     _keep(directory, smallest)
     say_timeline(smallest.history, evidence_in(smallest), context=5)
-    say(f"kept in {directory}: {', '.join(sorted(rules_of(smallest)))}")
+    say_folded(f"kept in {directory}: {', '.join(sorted(rules_of(smallest)))}")
     return _exit_code(smallest)
 
 
@@ -243,13 +244,21 @@ def _keep(directory: Path, outcome: ChaosOutcome) -> None:
 # --- what is told ----------------------------------------------------------------------------
 
 
-def _line(outcome: ChaosOutcome) -> str:
+def _say_line(outcome: ChaosOutcome) -> None:
+    verdict = _verdict(outcome)
+    say_marked(_line(outcome, verdict), verdict, is_bad=outcome.is_red)
+
+
+def _verdict(outcome: ChaosOutcome) -> str:
+    if outcome.broken:
+        return "error" if outcome.is_error else "broken"
+    return outcome.verdict.outcome.value
+
+
+def _line(outcome: ChaosOutcome, verdict: str) -> str:
     ended = Counter(op.kind for op in outcome.history.ops if isinstance(op.process, int))
     bitten = Counter(each.scheduled.fault.kind for each in outcome.fault_outcomes if each.proof.bit)
     faults = " ".join(f"{kind}={count}" for kind, count in sorted(bitten.items())) or "none"
-    verdict = outcome.verdict.outcome.value
-    if outcome.broken:
-        verdict = "error" if outcome.is_error else "broken"
     is_void = " void" if outcome.void else ""
     return (
         f"seed {outcome.plan.seed}: {verdict}{is_void} | ok {ended[Kind.OK]} fail"
@@ -264,12 +273,13 @@ def _tell_findings(outcome: ChaosOutcome) -> None:
     if outcome.broken:
         say_folded(f"  {outcome.broken}")
     for finding in outcome.verdict.findings[:_FINDINGS_SHOWN]:
-        say_folded(f"  {finding.rule} {finding.object}: {finding.detail}")
+        told = f"  {finding.rule} {finding.object}: {finding.detail}"
+        say_marked(told, finding.rule, is_bad=True)
     more = len(outcome.verdict.findings) - _FINDINGS_SHOWN
     if more > 0:
         say(f"  and {more} findings more")
     if outcome.is_red and outcome.plan.schedule is None:
-        say(f"  repro: {replay_line(outcome.plan)}")
+        say(fold_command(f"  repro: {replay_line(outcome.plan)}"))
     for rule, why in admitted_by(outcome.plan.design, outcome.verdict.findings).items():
         say_folded(f"  admitted: {rule}, by the document of {outcome.plan.design}: {why}")
     for reason in (outcome.verdict.reason, *outcome.void):

@@ -23,6 +23,7 @@ from jepsen_like.sim.runs.sweep import Run, SweepResult
 from jepsen_like.sim.time.ending import ERROR
 from jepsen_like.sim.world.coverage import Coverage
 from quorumlab.arguments import Failed, UsageError
+from quorumlab.folding import fold_command
 from quorumlab.interrupts import sigterm_as_ctrl_c
 from quorumlab.output import Progress as ProgressLine
 from quorumlab.output import say, say_folded
@@ -64,11 +65,15 @@ def run_sweep(args: SimpleNamespace) -> int:
 
 
 def _say(args: SimpleNamespace, text: str) -> None:
-    """What is for people fits a terminal; what is to be copied stays whole."""
+    """What is for people fits a terminal."""
     indent = next((_INDENTS[name] for name in _INDENTS if getattr(args, name)), None)
     for line in text.split("\n"):
-        is_whole = args.format == "json" or line.startswith("repro:")
-        say(line) if is_whole else say_folded(line, indent)
+        if args.format == "json":
+            say(line)
+        elif line.lstrip().startswith("repro:"):
+            say(fold_command(line))
+        else:
+            say_folded(line, indent)
 
 
 def is_on_spark(args: SimpleNamespace) -> bool:

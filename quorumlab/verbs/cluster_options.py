@@ -61,8 +61,11 @@ VERBS = {
         {COMMAND_CONFIG}
         --chaos DIR  a chaos run (default: the one that started the cluster in --dir)
         --once  print one screen
+        --page PORT [int]  serve it as a page for browsers, at a port of this machine (0: any \
+          free)
         $ --dir data
-        $ --bootstrap-server localhost:9092  any Kafka""",
+        $ --bootstrap-server localhost:9092  any Kafka
+        $ --bootstrap-server localhost:9092 --page 8080""",
     "tour": """tour:run
         Ten minutes in the terminal, with everything real: start a cluster, kill nodes, read its
         log, plant a bug and see it convicted, compare two designs. Leaves nothing behind.

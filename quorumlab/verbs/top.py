@@ -1,4 +1,7 @@
-"""`quorumlab top`: a cluster as it is now, ours or any Kafka's, on one screen that goes on."""
+"""`quorumlab top`: a cluster as it is now, ours or any Kafka's, on one screen that goes on.
+
+With --page, the same in a browser: what nodes of ours serve themselves, for any Kafka.
+"""
 
 import shutil
 from contextlib import closing
@@ -23,6 +26,10 @@ __all__ = ["run"]
 
 
 def run(args: SimpleNamespace) -> int:
+    if args.page is not None:
+        from quorumlab.verbs.top_page import serve  # has aiohttp, which is slow to load
+
+        return serve(args)
     with (
         scratch("top") as directory,
         closing(_watching(args, directory)) as watching,
@@ -55,8 +62,8 @@ def _watching(args: SimpleNamespace, scratch: Path) -> Watching:
         raise UsageError("give --bootstrap-server or --dir, not both")
     run = args.chaos
     if args.bootstrap_server:
-        named = addresses(args.bootstrap_server, "--bootstrap-server")
         settings = given_settings(args.command_config)
+        named = addresses(args.bootstrap_server, "--bootstrap-server")
         servers = [Address(host, port, settings) for host, port in named]
         follower = LogFollower(servers, scratch)
         return Watching(AnyCluster(servers, follower), follower, _chaos(run))

@@ -15,15 +15,15 @@ from typing import Any
 from controller.metadata.image import BrokerImage, MetadataImage
 from quorumlab.inspection.stories import Event
 from quorumlab.top.cluster_view import ClusterView, LogEntry, Partitions
+from quorumlab.top.screen import chaos_lines
 from quorumlab.web.rows import Lists, Rows, every_row
-from quorumlab.web.two_views import TwoViews
 
 __all__ = ["head", "log_lines", "past", "sent_rows", "story_of"]
 
 Json = dict[str, Any]
 
 
-def head(view: ClusterView, views: TwoViews | None) -> Json:
+def head(view: ClusterView) -> Json:
     counts = view.partitions or Partitions()
     return {
         "cluster": view.cluster,
@@ -42,7 +42,8 @@ def head(view: ClusterView, views: TwoViews | None) -> Json:
             for each in view.brokers
         ],
         "counts": _counts(view.partitions),
-        "views": None if views is None else views._asdict(),
+        "views": None if view.views is None else view.views._asdict(),
+        "chaos": " ".join(line.text for line in chaos_lines(view)),
     }
 
 

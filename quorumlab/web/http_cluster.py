@@ -3,7 +3,7 @@
 Roles are known once a node has answered; a node that has not is named in both tables.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from jepsen_like.real import pages
@@ -15,18 +15,17 @@ from quorumlab.top.asking import (
     Questions,
     Rates,
     active_in,
-    ask,
     controller_sight,
     counted,
     is_fenced,
     quorum_in,
     quorum_question,
+    without_topics,
 )
 from quorumlab.top.cluster_view import BrokerSight, ClusterView
+from quorumlab.top.two_views import two_views
 from quorumlab.web.reader_keys import ReaderKeys
 from quorumlab.web.sources import Source
-from quorumlab.web.two_views import TwoViews, two_views
-from wire.messages.metadata import MetadataRequest, MetadataResponse
 from wire.messages.voters import QuorumPartitionResult
 from wire.zk.designs import Design
 
@@ -57,7 +56,6 @@ class HttpCluster:
         self._panel = Panel()
         self._rates = Rates()
         self._roles: dict[int, Sequence[str]] = {}
-        self.two_views: TwoViews | None = None
 
     def look(self) -> ClusterView:
         answers = self._panel.ask(self._questions())
@@ -66,26 +64,27 @@ class HttpCluster:
         quorum, _ = quorum_in(answers)
         metadata = [answers[key] for key in sorted(answers) if key[0] == "metadata"]
         active, epoch = active_in(told)
-        self.two_views = two_views(
-            metadata[0] if metadata else None,
-            quorum,
-            self._source.state,
-            design=self._design,
-            active=active,
-        )
+        voters, registered = _voters(quorum), self._registered()
         return ClusterView(
             cluster=metadata[0].cluster_id or "" if metadata else "",
             active_controller=active,
             epoch=epoch,
             controllers=[
                 controller_sight(node, told.get(node), self._silence(node), quorum)
-                for node in sorted({*self._with_role("controller"), *_voters(quorum)})
+                for node in sorted({*self._with_role("controller", registered), *voters})
             ],
             brokers=[
                 self._broker(node, told.get(node))
-                for node in sorted({*self._with_role("broker"), *self._registered()})
+                for node in sorted({*self._with_role("broker", voters), *registered})
             ],
             note=self._note(),
+            views=two_views(
+                metadata[0] if metadata else None,
+                quorum,
+                self._source.state,
+                design=self._design,
+                active=active,
+            ),
         )
 
     def applied(self, offsets: Sequence[int]) -> Mapping[str, Any]:
@@ -108,11 +107,13 @@ class HttpCluster:
         known = {node: found for (_, node), found in answers.items()}
         return {"nodes": known, "silent": sorted(self._nodes.keys() - known.keys())}
 
-    def _with_role(self, role: str) -> Sequence[int]:
-        """A node that never answered may be anything; in ZooKeeper designs all are brokers."""
+    def _with_role(self, role: str, others: Collection[int]) -> Sequence[int]:
+        """A node that never answered may be anything, unless it is known to have another role. In
+        ZooKeeper designs all are brokers."""
         if self._design is not None:
             return [*self._nodes] if role == "broker" else []
-        return [node for node in self._nodes if role in self._roles.get(node, (role,))]
+        roles = {node: () if node in others else (role,) for node in self._nodes} | self._roles
+        return [node for node in self._nodes if role in roles[node]]
 
     def _registered(self) -> Sequence[int]:
         state = self._source.state
@@ -127,7 +128,7 @@ class HttpCluster:
             for number, server in enumerate([*self._servers, *others][:_SERVERS_MAX]):
                 questions["quorum", number] = quorum_question(server)
         for number, server in enumerate([*self._servers[:1], *others][:_SERVERS_MAX]):
-            questions["metadata", number] = _metadata_question(server)
+            questions["metadata", number] = without_topics(server)
         return questions
 
     def _other_servers(self) -> Sequence[Address]:
@@ -179,9 +180,3 @@ class HttpCluster:
 
 def _voters(quorum: QuorumPartitionResult | None) -> Sequence[int]:
     return [] if quorum is None else [each.replica_id for each in quorum.current_voters]
-
-
-def _metadata_question(address: Address) -> Callable[[], MetadataResponse]:
-    """Without topics: the brokers that clients are told of."""
-    request = MetadataRequest(topics=(), allow_auto_topic_creation=False)
-    return lambda: ask(address, request, MetadataResponse)

@@ -125,17 +125,16 @@ function showLog() {
   const key = `${lines.length} ${lines.length ? lines[0][0] : ""} ${lines.length ? lines[lines.length - 1][0] : ""}`;
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  list.replaceChildren(...lines.map(([, text, subject]) => {
+  const known = new Map([...list.children].map((line) => [line.textContent, line]));
+  const wanted = lines.map(([, text, subject]) => {
+    if (known.has(text)) return known.get(text);
     const line = element("li", subject ? undefined : text);
-    if (subject) {
-      const button = element("button", text);
-      button.type = "button";
-      button.title = `why ${subject}`;
-      button.addEventListener("click", () => tellStory(subject));
-      line.append(button);
-    }
+    if (subject) line.append(pressable(text, () => tellStory(subject)));
     return line;
-  }));
+  });
+  const stays = new Set(wanted);
+  for (const line of known.values()) if (!stays.has(line)) line.remove();
+  wanted.forEach((line, place) => { if (list.children[place] !== line) list.insertBefore(line, list.children[place] || null); });
 }
 
 function show() {
@@ -146,6 +145,7 @@ function show() {
   document.title = `${text} - quorumlab`;
   put(byId("cluster"), `quorumlab ${head.cluster ? `cluster ${head.cluster}` : ""}`);
   put(byId("trouble"), head.problem || "");
+  put(byId("chaos"), head.chaos);
   document.documentElement.dataset.drawn = "true";
   facts();
   showTime();
@@ -248,7 +248,8 @@ byId("on").addEventListener("click", () => step(1));
 byId("now").addEventListener("click", goLive);
 byId("filter").addEventListener("input", () => { rowsShown = ROWS_AT_ONCE; showPartitions(); });
 byId("more").addEventListener("click", () => { rowsShown += 5 * ROWS_AT_ONCE; showPartitions(); });
-byId("story-close").addEventListener("click", () => { byId("story").hidden = true; });
+byId("story-close").addEventListener("click", endStory);
+byId("story").addEventListener("keydown", (event) => { if (event.key === "Escape") endStory(); });
 byId("map").addEventListener("click", (event) => {
   const one = event.target.pick(event.offsetX, event.offsetY);
   if (one) tellStory(one.name);

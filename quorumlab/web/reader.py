@@ -1,9 +1,10 @@
-"""A process beside a node that reads for its page, so that the node itself does next to nothing.
+"""A process that reads for a page, so that the node which serves it does next to nothing.
 
     python -m quorumlab.web.reader '{"node": 1, "nodes": {"1": ["127.0.0.1", 8001]}, "servers": [],
-        "design": "quorum"}'
+        "design": "quorum", "chaos": null}'
 
-A server is [host, port, is it a controller's?]. What opens them comes by the environment.
+A server is [host, port, is it a controller's?]; without nodes it is any Kafka's. `chaos` is where
+a chaos run may have begun. What opens them comes by the environment.
 
 On stdin it is asked, a line of JSON each: `{"number": 7, "ask": "past", "offset": 12}`. It answers
 on stdout with frames, a line `7 1234` before 1,234 bytes of JSON; number 0 is the change of the
@@ -18,15 +19,18 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 from controller.metadata.image import MetadataImage
 from jepsen_like.real.layout import ClusterError
 from quorumlab.inspection.target import Address
 from quorumlab.scratch import scratch
-from quorumlab.top.cluster_view import LogEntry, Partitions, of_image
+from quorumlab.top.any_cluster import AnyCluster
+from quorumlab.top.chaos_faults import ChaosFaults, faults_of
+from quorumlab.top.cluster_view import ClusterView, LogEntry, Partitions, of_image
 from quorumlab.top.log_follower import LogFollower
 from quorumlab.web.documents import head, log_lines, past, sent_rows, story_of
 from quorumlab.web.http_cluster import HttpCluster
@@ -43,15 +47,25 @@ _EVERY_SECONDS = 1.0
 _LOADING_SECONDS = 0.25  # while the log is read for the first time
 _EVENTS_MAX = 500  # of a story, the newest
 _ENTRIES_AT_FIRST = 200
+_OF_ANY = "By Kafka's protocol, nodes do not say when each of them applied a record."
 Json = dict[str, Any]
+
+
+class Cluster(Protocol):
+    def look(self) -> ClusterView: ...
+
+    def applied(self, offsets: Sequence[int]) -> Mapping[str, Any]: ...
 
 
 class Live:
     """The cluster as pages have it: `whole` for who comes, `change` for who is there."""
 
-    def __init__(self, cluster: HttpCluster, source: Source) -> None:
+    def __init__(self, cluster: Cluster, source: Source, run: Path | None = None) -> None:
+        """`run`: where a chaos run may begin."""
         self._cluster = cluster
         self._source = source
+        self._run = run
+        self._chaos: ChaosFaults | None = None
         self._lists = Lists()
         self._lock = threading.Lock()
         self._turn = 0
@@ -60,9 +74,16 @@ class Live:
         self._entries: Sequence[LogEntry] = ()
         self._counted: tuple[object, Partitions] | None = None
 
+    def close(self) -> None:
+        if self._chaos is not None:
+            self._chaos.close()
+
     def look(self) -> Json:
         """What has changed since the last look, with the number of this one."""
         view = self._cluster.look()
+        chaos = self._chaos = self._chaos or faults_of(self._run)
+        if chaos is not None:
+            chaos.look()
         state = self._source.state
         image = None if state is None else state.image.stable
         entries = self._source.entries
@@ -71,6 +92,8 @@ class Live:
             partitions=None if image is None else self._counts(image),
             log_end=None if image is None else image.at.offset,
             problem=self._source.problem,
+            chaos=None if chaos is None else chaos.phase,
+            faults=() if chaos is None else chaos.faults,
         )
         with self._lock:
             known = len(self._lists.known)
@@ -81,7 +104,7 @@ class Live:
             newer = [each for each in entries if each.offset > last]
             self._image, self._entries = now, entries
             self._turn += 1
-            self._head = head(view, self._cluster.two_views)
+            self._head = head(view)
             self._head["loading"] = self._source.is_loading
             sent = {"gone": gone, **sent_rows(rows, self._lists, known)}
             return {"turn": self._turn, **self._head, **sent, "log": log_lines(newer)}
@@ -111,7 +134,9 @@ class Live:
 
 
 class Reader:
-    def __init__(self, cluster: HttpCluster, source: Source, out: BinaryIO) -> None:
+    def __init__(
+        self, cluster: Cluster, source: Source, out: BinaryIO, run: Path | None = None
+    ) -> None:
         self._cluster = cluster
         self._source = source
         self._out = out
@@ -119,7 +144,7 @@ class Reader:
         self._has_looked = threading.Event()
         self._is_over = threading.Event()
         self._began = 0.0
-        self._live = Live(cluster, source)
+        self._live = Live(cluster, source, run)
         # Each kind waits for its own kind alone; states of the past are found one at a time.
         self._answers: Mapping[str, tuple[ThreadPoolExecutor, Callable[[Json], Json]]] = {
             "whole": (ThreadPoolExecutor(1), lambda _: self._whole()),
@@ -131,7 +156,7 @@ class Reader:
         """Until `questions` end, or nobody hears the answers any more."""
         self._source.start()
         threading.Thread(target=self._hear, args=(questions,), daemon=True).start()
-        with suppress(BrokenPipeError):
+        with closing(self._live), suppress(BrokenPipeError):
             while not self._is_over.wait(self._pause()):
                 self._began = time.monotonic()
                 self._send(EVERYBODY, self._look())
@@ -208,15 +233,20 @@ def _read(given: Json, out: BinaryIO) -> None:
         for host, port, is_controller in given["servers"]
     ]
     nodes = {int(node): Address(*each) for node, each in given["nodes"].items()}
+    run = None if given["chaos"] is None else Path(given["chaos"])
+    design = DESIGNS.get(given["design"])
     with scratch("page") as directory:
-        design = DESIGNS.get(given["design"])
-        source: Source
-        if design is None:
-            source = MetadataLog(LogFollower(servers, directory))
+        follower = LogFollower(servers, directory)
+        source: Source = MetadataLog(follower)
+        cluster: Cluster
+        if not nodes:
+            source = MetadataLog(follower, note=_OF_ANY)
+            cluster = AnyCluster(servers, follower)
         else:
-            source = ZnodeLog(design, nodes[given["node"]], servers[0], keys.pages)
-        cluster = HttpCluster(given["node"], nodes, servers, source, design, keys)
-        Reader(cluster, source, out).run(sys.stdin.buffer)
+            if design is not None:
+                source = ZnodeLog(design, nodes[given["node"]], servers[0], keys.pages)
+            cluster = HttpCluster(given["node"], nodes, servers, source, design, keys)
+        Reader(cluster, source, out, run).run(sys.stdin.buffer)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""What the reader beside a node opens the cluster with: the node's own credentials.
+"""What a reader is told when it is started: whom to ask, and what opens the cluster.
 
-The node tells them to its reader by the environment, which only the same user may read: a command
-line is for everybody.
+Credentials come by the environment, which only the same user may read: a command line is for
+everybody. A node's reader has those of its node.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jepsen_like.real.client_settings import PLAIN, ClientSettings
@@ -16,7 +17,7 @@ from quorumlab.http_settings import page_access_of
 from quorumlab.listener_protocols import of_listener, of_mechanism
 from wire.security.security_protocol import SecurityProtocol
 
-__all__ = ["KEYS", "ReaderKeys", "is_secured", "keys_of", "told_keys"]
+__all__ = ["KEYS", "ReaderKeys", "keys_of", "of_any_kafka", "of_node"]
 
 KEYS = "QUORUMLAB_READER_KEYS"  # the variable
 _SSL = (
@@ -36,17 +37,57 @@ class ReaderKeys:
     pages: PageAccess = field(default_factory=PageAccess)
 
 
-def is_secured(config: NodeConfig) -> bool:
+def of_node(config: NodeConfig, http_port: int) -> Mapping[str, Any]:
+    """Raises ConfigError."""
+    own = {config.node_id: (_reachable(config.http_host), http_port)}
+    opened = {config.controller_listener, config.inter_broker_listener}
+    servers = [
+        (_reachable(each.host), each.port, each.name == config.controller_listener)
+        for each in config.listeners
+        if each.name in opened or not _is_secured(config)
+    ]
+    controllers = (*config.voters, *config.bootstrap_servers)
+    servers += [(each.host, each.port, True) for each in controllers]
+    return {
+        "keys": _told_keys(config),
+        "node": config.node_id,
+        "nodes": {**config.http_nodes, **own},
+        "servers": list(dict.fromkeys(servers)),
+        "design": "quorum" if config.design is None else config.design.name,
+        "chaos": str(config.metadata_dir.parent.parent.parent),  # RUN/cluster/1/data
+    }
+
+
+def of_any_kafka(
+    servers: Sequence[tuple[str, int]], client: Mapping[str, str], chaos: Path | None = None
+) -> Mapping[str, Any]:
+    """`client`: the keys of a client.properties. `servers` are brokers or controllers."""
+    return {
+        "keys": {"controllers": client, "brokers": client, "broker_listener": "", "pages": {}},
+        "node": None,
+        "nodes": {},
+        "servers": [(host, port, False) for host, port in servers],
+        "design": "quorum",
+        "chaos": None if chaos is None else str(chaos),
+    }
+
+
+def _reachable(host: str) -> str:
+    """Where a listener that is bound to all addresses is found on this machine."""
+    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+
+
+def _is_secured(config: NodeConfig) -> bool:
     return any(each is not SecurityProtocol.PLAINTEXT for each in config.protocols.values())
 
 
-def told_keys(config: NodeConfig) -> Mapping[str, Any]:
+def _told_keys(config: NodeConfig) -> Mapping[str, Any]:
     """Raises ConfigError."""
     pages = page_access_of(config)
     return {
         "controllers": _as_client(config, config.controller_listener, "controller.protocol"),
         "brokers": _as_client(config, config.inter_broker_listener, "inter.broker.protocol"),
-        "broker_listener": config.inter_broker_listener if is_secured(config) else "",
+        "broker_listener": config.inter_broker_listener if _is_secured(config) else "",
         "pages": {"authorization": pages.authorization, "authorities": pages.authorities},
     }
 

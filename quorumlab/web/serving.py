@@ -1,4 +1,6 @@
-"""The node's side of its page: it serves files, and passes on what the reader beside it says.
+"""Serves the page: its files, and what the reader beside this process says.
+
+A node does so for its cluster, and `quorumlab top --page` for any.
 
 The reader (`quorumlab.web.reader`) is started when somebody looks, and ends half a minute after the
 last one has left. What it says goes to browsers as it comes.
@@ -13,7 +15,6 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from quorumlab.node_parts import NodeParts
 from wire.http import Answer, Route, StreamRoute
 
 __all__ = ["Page"]
@@ -29,9 +30,9 @@ _OUTSTANDING_MAX = 8  # questions to a reader
 
 
 class Page:
-    def __init__(self, node: NodeParts, http_port: Callable[[], int]) -> None:
-        self._node = node
-        self._http_port = http_port
+    def __init__(self, about: Callable[[], Mapping[str, Any]]) -> None:
+        """`about`: what a reader is told when one is started (`reader_keys`)."""
+        self._about = about
         self._reader: _Reader | None = None
         self._starting = asyncio.Lock()
         self._watchers = 0
@@ -114,31 +115,10 @@ class Page:
         """Raises OSError."""
         async with self._starting:
             if self._is_closed:
-                raise ConnectionAbortedError("this node stops")
+                raise ConnectionAbortedError("this process stops")
             if self._reader is None or self._reader.is_over:
                 self._reader = await _Reader.start(self._about())
             return self._reader
-
-    def _about(self) -> dict[str, Any]:
-        config = self._node.config
-        from quorumlab.web.reader_keys import is_secured, told_keys  # once somebody looks
-
-        own = {config.node_id: (_reachable(config.http_host), self._http_port())}
-        opened = {config.controller_listener, config.inter_broker_listener}
-        servers = [
-            (_reachable(each.host), each.port, each.name == config.controller_listener)
-            for each in config.listeners
-            if each.name in opened or not is_secured(config)
-        ]
-        controllers = (*config.voters, *config.bootstrap_servers)
-        servers += [(each.host, each.port, True) for each in controllers]
-        return {
-            "keys": told_keys(config),
-            "node": config.node_id,
-            "nodes": {**config.http_nodes, **own},
-            "servers": list(dict.fromkeys(servers)),
-            "design": "quorum" if config.design is None else config.design.name,
-        }
 
     def _left(self) -> None:
         self._watchers -= 1
@@ -159,11 +139,6 @@ class Page:
             self._reader = None
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
-
-
-def _reachable(host: str) -> str:
-    """Where a listener that is bound to all addresses is found on this machine."""
-    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
 
 
 def _why(error: OSError) -> str:

@@ -73,9 +73,9 @@ class MetadataLog:
     name = "metadata log"
     unit = "offset"
     away = "fenced"
-    note = ""
 
-    def __init__(self, follower: LogFollower) -> None:
+    def __init__(self, follower: LogFollower, *, note: str = "") -> None:
+        self.note = note
         self._follower = follower
         self._positions: Positions | None = None
 

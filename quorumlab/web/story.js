@@ -19,8 +19,16 @@ function storyNote(told, nodes) {
   return times + silent;
 }
 
+let asked = null; // what was focused when a story was asked for
+
+function endStory() {
+  byId("story").hidden = true;
+  if (asked && asked.isConnected) asked.focus();
+}
+
 async function tellStory(subject) {
   const section = byId("story");
+  if (!section.contains(document.activeElement)) asked = document.activeElement;
   section.hidden = false;
   section.dataset.subject = subject;
   put(byId("story-title"), `Why ${subject}`);

@@ -11,19 +11,23 @@ function element(tag, text, className) {
 }
 
 // A cell is a text, or {text, kind, act}: `kind` is a class, `act` is called when it is pressed.
-function cell(content) {
+function cell(content, isName) {
   const { text, kind, act } = typeof content === "object" ? content : { text: content };
-  const made = element("td", act ? undefined : String(text), kind);
-  if (act) {
-    const button = element("button", String(text));
-    button.type = "button";
-    button.addEventListener("click", act);
-    made.append(button);
-  }
+  const made = element(isName ? "th" : "td", act ? undefined : String(text), kind);
+  if (isName) made.scope = "row";
+  if (act) made.append(pressable(text, act));
   return made;
 }
 
-// Rows whose texts did not change keep their elements, and so the focus and what is selected.
+function pressable(text, act) {
+  const button = element("button", String(text));
+  button.type = "button";
+  button.addEventListener("click", act);
+  return button;
+}
+
+// Cells whose texts did not change keep their elements. Where the focused one goes, for its row has
+// moved, the focus follows.
 function fill(table, titles, rows) {
   const head = JSON.stringify(titles);
   if (table.dataset.head !== head) {
@@ -39,17 +43,23 @@ function fill(table, titles, rows) {
     table.replaceChildren(top, element("tbody"));
   }
   const body = table.tBodies[0];
+  const focused = body.contains(document.activeElement) ? document.activeElement : null;
   rows.forEach((cells, place) => {
-    const key = JSON.stringify(cells);
-    const old = body.rows[place];
-    if (old && old.dataset.key === key) return;
-    const line = element("tr");
-    line.dataset.key = key;
-    line.append(...cells.map(cell));
-    if (old) old.replaceWith(line);
-    else body.append(line);
+    const line = body.rows[place] || body.insertRow();
+    cells.forEach((content, at) => {
+      const key = JSON.stringify(content);
+      const old = line.cells[at];
+      if (old && old.dataset.key === key) return;
+      const made = cell(content, at === 0);
+      made.dataset.key = key;
+      if (old) old.replaceWith(made);
+      else line.append(made);
+    });
   });
   while (body.rows.length > rows.length) body.deleteRow(-1);
+  if (!focused || focused.isConnected) return;
+  const moved = [...body.querySelectorAll("button")].find((each) => each.textContent === focused.textContent);
+  if (moved) moved.focus();
 }
 
 const number = (value) => (value === null || value === undefined ? "-" : Math.round(value).toLocaleString("en"));

@@ -1,6 +1,7 @@
 """`quorumlab top` on a small cluster: by directory and by address, with and without a terminal."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -12,8 +13,9 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -206,6 +208,51 @@ def test_dead_node_is_missed_and_holds_nothing_up(
         small.resume(2)
     assert "missing: brokers 2\n" in screen
     assert re.search(r"\n2 +no answer ", screen)
+
+
+@contextmanager
+def page_of(servers: str) -> Iterator[str]:
+    """Its URL, while it is served."""
+    words = ["top", "--page", "0", "--bootstrap-server", servers]
+    with subprocess.Popen(
+        [sys.executable, "-m", "quorumlab", *words], stdout=subprocess.PIPE, text=True
+    ) as serving:
+        assert serving.stdout is not None
+        try:
+            yield serving.stdout.readline().partition(" ")[0]
+        finally:
+            serving.send_signal(signal.SIGINT)
+        assert serving.wait(_SECONDS) == 0
+
+
+def test_page_is_served_by_address_until_ctrl_c(small: LocalCluster) -> None:
+    with page_of(small.layout.bootstrap_servers) as url:
+        with urlopen(url, timeout=_SECONDS) as page:
+            assert b"<title>quorumlab</title>" in page.read()
+        with urlopen(f"{url}v1/page/events", timeout=_SECONDS) as events:
+            heads = (json.loads(line[6:]) for line in events if line.startswith(b"data: "))
+            # Whoever is asked has half a second, which is not enough for every answer here.
+            head = next(each for each in heads if each["counts"] and each["active"] == 1)
+        assert (head["counts"]["offline"], head["counts"]["under_replicated"]) == (0, 0)
+        assert head["counts"]["partitions"] >= 2
+        assert [each["role"] for each in head["controllers"]] == ["leader"]
+        assert head["views"]["quorum_leader"] == 1
+        with urlopen(f"{url}v1/page/story?subject=orders-0", timeout=_SECONDS) as story:
+            told = json.loads(story.read())
+        assert told["events"][0]["text"].startswith("created on [")
+        assert "nodes" not in told  # Kafka's protocol does not say when they applied it
+
+
+def test_page_at_a_port_that_is_taken(small: LocalCluster) -> None:
+    taken = str(small.layout.node(1).port)
+    words = ["top", "--page", taken, "--bootstrap-server", small.layout.bootstrap_servers]
+    failed = subprocess.run(
+        [sys.executable, "-m", "quorumlab", *words], capture_output=True, text=True, check=False
+    )
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        f"quorumlab: --page {taken}: Address already in use\n",
+    )
 
 
 def test_directory_and_address_exclude_each_other(tmp_path: Path) -> None:

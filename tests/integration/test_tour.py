@@ -113,8 +113,8 @@ def test_whole_tour_with_everything_real() -> None:
         "under-replicated partitions: 3 (was 0)",
         "fell out of the ISR",
         "controller epoch 2",
-        "planted: takes_repetitions",
-        "kept in runs/seed-1/shrunk: duplicate",
+        "planted: acknowledges_at_once",
+        "kept in runs/seed-0/shrunk: ",
         "Broker crash: 100 partitions",
     )
     missing = [each for each in told if each not in done.stdout]

@@ -63,16 +63,20 @@ log.dirs=formatted
 """
 
 
+def without_python() -> dict[str, str]:
+    """The environment, without what leads to this repository: pip would find it installed there."""
+    return {name: value for name, value in os.environ.items() if "PYTHON" not in name}
+
+
 class Installed:
     def __init__(self, command: Path, directory: Path) -> None:
         self.command, self.directory = command, directory
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
         return subprocess.run(
             [str(self.command), *words],
             cwd=self.directory,
-            env=environment,
+            env=without_python(),
             input="one\ntwo\n",
             capture_output=True,
             text=True,
@@ -95,9 +99,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--wheel-dir", str(home), str(ROOT)]
     subprocess.run([sys.executable, "-m", "venv", str(home / "venv")], check=True)
-    subprocess.run(build, check=True)
+    subprocess.run(build, check=True, env=without_python())
     (wheel,) = home.glob("quorumlab-*.whl")
-    subprocess.run([*pip, "install", "--no-compile", str(wheel)], check=True)
+    install = [*pip, "install", "--no-compile", str(wheel)]
+    subprocess.run(install, check=True, env=without_python())
     empty = home / "empty"
     empty.mkdir()
     (empty / "server.properties").write_text(PROPERTIES)

@@ -10,7 +10,7 @@ from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.kafka_jars import KafkaNode, format_storage, write_properties
 from tests.started import started
 
-__all__ = ["SERVERS"]
+__all__ = ["SERVERS", "kafka_of_three"]
 
 _BROKERS = 3
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -35,7 +35,13 @@ def _ours(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def _kafka(directory: Path) -> Iterator[str]:
-    """Three brokers, the first of which is the controller, too."""
+    with kafka_of_three(directory) as (servers, _):
+        yield servers
+
+
+@contextmanager
+def kafka_of_three(directory: Path) -> Iterator[tuple[str, list[KafkaNode]]]:
+    """Three brokers, the first of which is the controller, too: their addresses and processes."""
     controller, *ports = islice(free_ports(), 1 + _BROKERS)
     with ExitStack() as stack:
         nodes = []
@@ -60,7 +66,7 @@ def _kafka(directory: Path) -> Iterator[str]:
             stack.callback(nodes[-1].stop)
         for node in nodes:
             node.wait_ready()
-        yield ",".join(f"127.0.0.1:{port}" for port in ports)
+        yield ",".join(f"127.0.0.1:{port}" for port in ports), nodes
 
 
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {

@@ -7,6 +7,7 @@ import pytest
 
 from jepsen_like.campaign import plan_zk_campaign
 from quorumlab.cli import main
+from tests.jepsen_like.report.drawn import texts_of, too_wide
 
 
 def made(directory: Path, design: str) -> list[str]:
@@ -48,7 +49,10 @@ def test_runs_of_one_design_are_not_told_as_those_of_another(
     assert not (tmp_path / "out" / "report.md").exists()
     picture = tmp_path / "campaign.svg"
     assert main([*command, "zk-v1", "--export", str(picture)]) == 0
+    drawn = texts_of(picture.read_text())
+    assert {"1 log", "2 log", "verdict", "valid"} <= {*drawn}
     assert "2 valid: 2 operations in 2 runs, under 1 proven faults." in picture.read_text()
+    assert too_wide(picture.read_text()) == []
     assert "## Design zk-v1" in (tmp_path / "out" / "report.md").read_text()
 
 

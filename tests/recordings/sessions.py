@@ -47,6 +47,14 @@ def _is_told(*words: str, hides: str | None = None) -> Callable[[Screen], bool]:
 
 
 SESSIONS = {
+    "bug": Session(
+        "a bug is planted, convicted by what clients saw, and shrunk to one fault",
+        (
+            "quorumlab chaos sim --workload log --plant acknowledges_at_once --out runs",
+            "quorumlab chaos shrink runs/seed-0",
+        ),
+        is_pictured=_is_told("quorumlab chaos sim", "lost-write", "still fails: 1 faults"),
+    ),
     "demo": Session(
         "two kills, and every record accounted for",
         ("quorumlab demo",),

@@ -5,15 +5,16 @@ import base64
 import json
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
-__all__ = ["Page", "browser", "chromium"]
+__all__ = ["Accessible", "Page", "browser", "chromium"]
 
 _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
@@ -21,18 +22,28 @@ _FLAGS = (
     "--remote-debugging-port=0 --force-device-scale-factor=1"
 )
 _LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
-_SECONDS = 30.0
+_SECONDS = 60.0
 _KEYS: Mapping[str, Mapping[str, Any]] = {  # what the browser itself acts upon
     "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
     "Home": {"windowsVirtualKeyCode": 36},
     "ArrowDown": {"windowsVirtualKeyCode": 40},
     "ArrowUp": {"windowsVirtualKeyCode": 38},
+    "Escape": {"windowsVirtualKeyCode": 27},
+    "Tab": {"windowsVirtualKeyCode": 9},
 }
 
 
 def chromium() -> str | None:
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((found for name in names if (found := shutil.which(name))), None)
+
+
+class Accessible(NamedTuple):
+    """An element as a screen reader is told of it."""
+
+    role: str
+    name: str
+    properties: Mapping[str, Any]  # `level` of a heading, `live` of a region that speaks up
 
 
 @dataclass
@@ -77,7 +88,8 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self.call("Page.navigate", url=url)
-        for _ in range(200):
+        deadline = time.monotonic() + _SECONDS
+        while time.monotonic() < deadline:
             drawn = await self.value("document.readyState + document.documentElement.dataset.drawn")
             if drawn == "completetrue":
                 return
@@ -99,6 +111,19 @@ class Page:
             buttons=int(button == "left"),
             clickCount=int(button == "left"),
         )
+
+    async def accessible(self) -> list[Accessible]:
+        """In the order of the document, without what is hidden from screen readers."""
+        told = await self.call("Accessibility.getFullAXTree")
+        return [
+            Accessible(
+                each["role"]["value"],
+                each.get("name", {}).get("value", ""),
+                {own["name"]: own["value"].get("value") for own in each.get("properties", ())},
+            )
+            for each in told["nodes"]
+            if not each["ignored"]
+        ]
 
     async def screenshot(self) -> bytes:
         """As PNG."""

@@ -54,7 +54,9 @@ def test_slides_of_real_results_have_answers_as_titles_and_the_quorum_first() ->
     ]
     for bars in html.split('<div class="bars')[1:]:
         assert re.findall(r'class="subject">(.*?)<', bars)[0] == "quorum"
-    assert html.count('class="warning"') == 3, "in front, and on both slides"
+    assert html.count('class="warning"') == 3, "on both slides, and on the last"
+    assert "<title>A crash costs the time-out of 2 s; then quorum needs " in html
+    assert html.index('<section id="broker-crash"') < html.index('id="measured"')
 
 
 def test_settings_and_designs_are_told_apart() -> None:

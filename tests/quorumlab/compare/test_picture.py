@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jepsen_like.installation import ROOT
 from quorumlab.arguments import Failed, UsageError
 from quorumlab.cli import main
 from quorumlab.compare.answers import answer
@@ -29,6 +30,11 @@ def test_answers_and_bars_of_real_results_are_drawn(results: Results) -> None:
         assert all(each in text for each in told.reservations)
     assert "The machine was busy" in text
     assert svg.count("stroke-dasharray") > 3, "hollow bars"
+
+
+def test_picture_of_the_documents_is_what_is_drawn_today() -> None:
+    """To draw it anew: `compare --stored --export`, of stored/thrice.json as results.json."""
+    assert (ROOT / "docs" / "pictures" / "compare.svg").read_text() == picture(THRICE)
 
 
 def test_every_experiment_fits(tmp_path: Path) -> None:

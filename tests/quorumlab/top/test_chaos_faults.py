@@ -18,6 +18,17 @@ def at(seconds: float, op: Op) -> bytes:
     return encode_op(entered)
 
 
+def run_with_a_kill(directory: Path) -> None:
+    """Writes the history of a run that has been on for five seconds."""
+    told = (
+        at(1, deed("phase", "safety")),
+        at(2, deed("inject", KILL)),
+        at(5, Op(kind=Kind.INVOKE, process=0, f="read")),
+    )
+    history = directory / "history.msgpack"
+    history.write_bytes(encode_header(Header(workload="log", seed=1)) + b"".join(told))
+
+
 def test_faults_come_and_go_with_the_history(tmp_path: Path) -> None:
     history = tmp_path / "history.msgpack"
     assert run_around(tmp_path / "cluster") is None

@@ -3,9 +3,11 @@
 import json
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +18,12 @@ from quorumlab.inspection.states import Replay
 from quorumlab.inspection.stories import Event
 from quorumlab.top.cluster_view import ClusterView, LogEntry
 from quorumlab.web.reader import Live
+from tests.quorumlab.top.test_chaos_faults import run_with_a_kill
 from tests.quorumlab.web.test_rows import applied, created, moved, topic_id
 from wire import metadata_records as records
 
-ABOUT = json.dumps({"node": 1, "nodes": {}, "servers": [["127.0.0.1", 9, False]], "design": None})
+SERVERS = [["127.0.0.1", 9, False]]
+ABOUT = json.dumps({"node": 1, "nodes": {}, "servers": SERVERS, "design": None, "chaos": None})
 
 
 @dataclass
@@ -57,10 +61,11 @@ class Log:
 class Nobody:
     """A cluster of which no node answers."""
 
-    two_views = None
-
     def look(self) -> ClusterView:
         return ClusterView()
+
+    def applied(self, offsets: Sequence[int]) -> Mapping[str, Any]:
+        return {}
 
 
 @dataclass
@@ -109,7 +114,7 @@ def images() -> Iterator[MetadataImage]:
 
 def test_changes_add_up_to_the_whole_from_wherever_a_page_begins() -> None:
     log = Log()
-    live = Live(Nobody(), log)  # type: ignore[arg-type]  # it is only looked at
+    live = Live(Nobody(), log)
     early = Browser()
     early.take(live.look())
     for image in images():
@@ -125,6 +130,13 @@ def test_changes_add_up_to_the_whole_from_wherever_a_page_begins() -> None:
         assert len({*early.log}) == len(early.log)
     assert early.seen["t0"] == {"0": (1, 0, [1, 2, 3], [1, 2, 3])}
     assert early.seen["t1"]["0"][0] == 3
+
+
+def test_chaos_run_that_begins_later_is_told_with_its_faults(tmp_path: Path) -> None:
+    with closing(Live(Nobody(), Log(), tmp_path)) as live:
+        assert live.look()["chaos"] == ""
+        run_with_a_kill(tmp_path)
+        assert live.look()["chaos"] == "chaos run, safety: kill 2,3 for 3 s"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from wire.zk.designs import Design
 
 __all__ = ["TwoViews", "two_views"]
 
+_FETCHING_MS = 3000  # who has nothing to fetch asks again after half a second
+
 
 class TwoViews(NamedTuple):
     metadata_brokers: Sequence[int] | None  # None: nobody answered
@@ -39,12 +41,24 @@ def two_views(
     leader = None if quorum is None else quorum.leader_id
     voters = None if quorum is None else sorted(each.replica_id for each in quorum.current_voters)
     observers = None if quorum is None else sorted(each.replica_id for each in quorum.observers)
-    seen = None if voters is None or observers is None else {*voters, *observers}
     if design is None:
-        why = _why(brokers, named, leader, seen, _fenced(state))
+        why = _why(brokers, named, quorum, _fenced(state))
     else:
         why = _why_without_quorum(design, active)
     return TwoViews(brokers, named, leader, voters, observers, why)
+
+
+def _fetching(quorum: QuorumPartitionResult) -> Collection[int]:
+    """Replicas that fetch, by the leader's clock; old versions do not say when they did."""
+    replicas = {each.replica_id: each for each in (*quorum.observers, *quorum.current_voters)}
+    leader = replicas.get(quorum.leader_id)
+    now_ms = -1 if leader is None else leader.last_fetch_timestamp
+    return {
+        key
+        for key, each in replicas.items()
+        if min(now_ms, each.last_fetch_timestamp) < 0
+        or now_ms - each.last_fetch_timestamp <= _FETCHING_MS
+    }
 
 
 def _fenced(state: Replay | None) -> Sequence[int]:
@@ -68,21 +82,20 @@ def _why_without_quorum(design: Design, active: int | None) -> str:
 def _why(
     brokers: Sequence[int] | None,
     named: int | None,
-    leader: int | None,
-    seen: Collection[int] | None,
+    quorum: QuorumPartitionResult | None,
     fenced: Sequence[int],
 ) -> str:
     """One sentence."""
-    if brokers is None and leader is None:
+    if brokers is None and quorum is None:
         return "Neither was answered: no broker and no leader of the quorum was reached."
     if brokers is None:
         return "Metadata was not answered: no broker was reached."
-    if leader is None or seen is None:
+    if quorum is None:
         return (
             "DescribeQuorum was not answered: no controller leads, or none was reached; brokers "
             "go on with the metadata that they have."
         )
-    parts = []
+    leader, fetching, parts = quorum.leader_id, _fetching(quorum), []
     if named is not None and named != leader:
         parts.append(
             f"Metadata names broker {named} as the controller, since clients reach brokers only "
@@ -90,14 +103,17 @@ def _why(
         )
     hidden = [each for each in fenced if each not in brokers]
     if hidden:
-        still = [each for each in hidden if each in seen]
+        still = [each for each in hidden if each in fetching]
+        gone = [each.replica_id for each in quorum.observers if each.replica_id in hidden]
+        gone = [each for each in gone if each not in fetching]
         reads = f", though {_names(still)} still in touch with the quorum" if still else ""
-        parts.append(f"Metadata leaves out fenced {_brokers(hidden)}{reads}")
-    silent = [each for each in brokers if each not in seen]
+        lists = f", whereas DescribeQuorum lists {_brokers(gone)} for minutes" if gone else ""
+        parts.append(f"Metadata leaves out fenced {_brokers(hidden)}{reads}{lists}")
+    silent = [each for each in brokers if each not in fetching]
     if silent:
         parts.append(
-            f"DescribeQuorum does not see {_brokers(silent)}: not fetching the metadata log, and "
-            "not fenced yet"
+            f"DescribeQuorum does not see {_brokers(silent)} fetching the metadata log, and "
+            "Metadata leaves out only who is fenced"
         )
     sentence = "; ".join(parts) if parts else "Both say the same"
     return sentence[0].upper() + sentence[1:] + "."

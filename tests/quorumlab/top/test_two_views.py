@@ -8,7 +8,7 @@ from controller.metadata.apply import apply
 from controller.metadata.image import MetadataImage
 from quorum.core.types import OffsetAndEpoch
 from quorumlab.inspection.states import Replay
-from quorumlab.web.two_views import two_views
+from quorumlab.top.two_views import two_views
 from tests.quorumlab.inspection.logs import broker
 from wire.messages.metadata import MetadataResponse, MetadataResponseBroker
 from wire.messages.voters import QuorumPartitionResult, QuorumReplica
@@ -24,9 +24,17 @@ def metadata(*brokers: int, controller: int) -> MetadataResponse:
     return MetadataResponse(brokers=known, controller_id=controller)
 
 
-def quorum(leader: int, voters: Sequence[int], observers: Sequence[int]) -> QuorumPartitionResult:
+def quorum(
+    leader: int, voters: Sequence[int], observers: Sequence[int], silent_ms: int = -1
+) -> QuorumPartitionResult:
+    """`silent_ms`: since observers have fetched, if it is known."""
+    now = -1 if silent_ms < 0 else 90_000
+
     def replicas(ids: Sequence[int]) -> tuple[QuorumReplica, ...]:
-        return tuple(QuorumReplica(replica_id=each) for each in ids)
+        fetched = {each: now if each in voters else now - max(0, silent_ms) for each in ids}
+        return tuple(
+            QuorumReplica(replica_id=each, last_fetch_timestamp=fetched[each]) for each in ids
+        )
 
     return QuorumPartitionResult(
         partition_index=0,
@@ -52,7 +60,10 @@ def fenced(*brokers: int) -> Replay:
         (metadata(1, 2, controller=1), quorum(1, [1, 2], []), fenced(), "Both say the same."),
         (metadata(1, controller=1), quorum(1, [1], [2]), fenced(2), "leaves out fenced broker 2"),
         (metadata(1, controller=1), quorum(1, [1], [2]), fenced(2), "broker 2 is still in touch"),
+        (metadata(1, controller=1), quorum(1, [1], [2], 500), fenced(2), "2 is still in touch"),
+        (metadata(1, controller=1), quorum(1, [1], [2], 9000), fenced(2), "lists broker 2 for min"),
         (metadata(1, controller=1), quorum(1, [1], []), fenced(2, 3), "fenced brokers 2, 3."),
+        (metadata(1, 2, controller=1), quorum(1, [1], [2], 9000), None, "does not see broker 2 f"),
         (metadata(1, 2, controller=1), quorum(1, [1], []), None, "does not see broker 2"),
     ],
 )
