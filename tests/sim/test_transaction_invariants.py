@@ -56,7 +56,7 @@ def judge(*batches: bytes) -> tuple[TransactionInvariants, Watched]:
     state = cast(Any, SimpleNamespace())
     watched = Watched("orders-0", state, exposed=log_of(*batches))
     partitions.watched[KEY] = watched
-    return TransactionInvariants(partitions, lambda _kind: None), watched
+    return TransactionInvariants(partitions, lambda _kind: None, version=2), watched
 
 
 # --- logs -----------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def judge(*batches: bytes) -> tuple[TransactionInvariants, Watched]:
 def test_epochs_of_a_producer_never_fall_and_markers_end_the_epoch_before(
     batches: tuple[bytes, ...], rule: str
 ) -> None:
-    read, last = _ReadLog(), log_of(*batches)[-1]
+    read, last = _ReadLog(version=2), log_of(*batches)[-1]
     if not rule:
         assert read.after(last).epochs == {PRODUCER: 1}
         return

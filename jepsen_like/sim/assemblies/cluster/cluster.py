@@ -5,6 +5,7 @@ the partitions. What happens to a cluster is decided by `cluster_run` (at random
 schedule (`jepsen_like.scenarios.cluster.directed_cluster`).
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from broker.broker import Broker
@@ -130,8 +131,10 @@ class Cluster(Assembly[ClusterNode], Observer):
             by_turn.append(self._groups)
         if operations.member_count:
             by_turn.append(membership)
-        self.transactions = TransactionInvariants(self.partitions, fired)
-        if operations.transaction_producers:
+        self.transactions = TransactionInvariants(
+            self.partitions, fired, version=options.transaction_version
+        )
+        if options.transaction_version:
             by_turn.append(self.transactions)
         rules: list[Observer] = [
             TurnInvariants(),
@@ -308,6 +311,13 @@ class Cluster(Assembly[ClusterNode], Observer):
     def has_read(self, key: Key, offset: int, value: bytes) -> None:
         with self.world.judging:
             self.partitions.has_read(key, offset, value)
+
+    def has_read_committed(
+        self, key: Key, start: int, end: int, given: Mapping[int, bytes]
+    ) -> None:
+        """A reader of transactions has gone from one offset to another, and was given this."""
+        with self.world.judging:
+            self.transactions.has_read(key, start, end, given)
 
     def refused_position(self, key: Key, offset: int) -> None:
         with self.world.judging:

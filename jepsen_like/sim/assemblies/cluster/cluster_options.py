@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from broker.transactions.transaction import EPOCH_BUMPS
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage, scaled
 from jepsen_like.sim.counts import CHANCES
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -142,6 +143,8 @@ class ClusterOptions:
     calm_start: bool = True  # no faults before everything is up and in sync for the first time
     admin_interval_ms: int = 0  # between two operations; 0: none
     operations: Operations = field(default_factory=Operations)
+    transaction_version: int = 0  # 0: nobody looks at transactions
+    verifies_transactions: bool = True  # transaction.partition.verification.enable
 
     directories: int = 1  # of each broker, for its partitions
     directory_failure_ms: int = 0  # between two failures of one, on average; 0: none
@@ -235,7 +238,7 @@ def _with_transactions(options: ClusterOptions, random: Random) -> ClusterOption
     """Transactional producers write, while groups commit offsets, too."""
     unit_ms = options.quorum.election_timeout_ms
     return _with_commits(
-        options,
+        replace(options, transaction_version=EPOCH_BUMPS),
         transaction_producers=random.choice((1, 2, 3)),
         transaction_interval_ms=unit_ms // random.choice((3, 6)),
     )

@@ -171,7 +171,7 @@ def check_end(cluster: Cluster) -> None:
     for in partitions that were not excused.
     """
     _keeps_decisions(cluster)
-    if cluster.options.operations.transaction_producers:
+    if cluster.options.transaction_version:
         _keeps_transactions(cluster)
     for watched in cluster.partitions.watched.values():
         state = watched.state

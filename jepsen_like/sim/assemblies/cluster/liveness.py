@@ -302,7 +302,7 @@ class Convergence:
         cluster.client.produces = False
         for producer in cluster.producers:
             producer.works = False
-        if cluster.producers:
+        if options.transaction_version:
             self.reach("L-TXN", transactions_have_ended, options.transactions_bound_ms)
         self.reach("L-HW", everything_is_settled, write_ms)
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)

@@ -57,6 +57,8 @@ _FEATURES = tuple(
     )
 )
 
+_UNVERIFIED = ("transaction.partition.verification.enable", "false")
+
 # The broker that a node has run last; None if it is a controller.
 BrokerOf = Callable[[Host], Broker | None]
 
@@ -108,7 +110,11 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         bootstrap_features={
             METADATA_VERSION: _LEVEL,
             **({_ELR: 1} if options.elr else {}),
-            **({TRANSACTION_VERSION: 2} if options.operations.transaction_producers else {}),
+            **(
+                {TRANSACTION_VERSION: options.transaction_version}
+                if options.transaction_version
+                else {}
+            ),
         },
         session_timeout_ms=options.session_timeout_ms,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
@@ -163,6 +169,7 @@ def start_broker(
         log_retention_check_interval_ms=options.operations.retention_check_ms,
         log_cleaner_enable=False,  # the invariants take a batch for what it was when it was written
         groups=GroupConfig(initial_rebalance_delay_ms=0, min_session_timeout_ms=0),
+        properties=() if options.verifies_transactions else (_UNVERIFIED,),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker.of_quorum(config, raft, random, found=host.disk.found)
