@@ -82,7 +82,8 @@ class ClusterStory(Observer):
         self._tell_controller(node, cluster)
         self._tell_metadata(cluster)
         self._tell_log(host)
-        self._transactions.tell(host, cluster)
+        if cluster.options.transaction_version:
+            self._transactions.tell(host, cluster)
         broker = cluster.broker(node)
         for partition in () if broker is None else broker.replicas:
             if partition.name == self._name:

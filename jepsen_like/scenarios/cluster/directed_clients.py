@@ -87,6 +87,7 @@ class Reader:
     process: int
     position: int = 0
     is_done: bool = False  # has caught up, or was refused
+    is_last: bool = False  # everything is at rest: what it cannot read is not only late
 
 
 class DirectedClients(AskingCore):
@@ -189,12 +190,12 @@ class DirectedClients(AskingCore):
 
     # --- reading ------------------------------------------------------------------------
 
-    def read(self, key: Key, of: int) -> Reader:
+    def read(self, key: Key, of: int, *, is_last: bool = False) -> Reader:
         """Everything from zero on, of one leader."""
         self._production.note(f"a reader begins at the beginning, at {self._names.of(of)}")
         process = self._production.invoke("assign", [_name(key)], seek="beginning")
         self._production.complete(process, Kind.OK)
-        reader = Reader(process)
+        reader = Reader(process, is_last=is_last)
         self._poll(key, of, reader)
         self._send()
         return reader
@@ -228,7 +229,10 @@ class DirectedClients(AskingCore):
             told.high_watermark if self._reads_committed is None else told.last_stable_offset
         )
         reader.is_done = reader.position >= end_offset or reader.position == before
-        extra: dict[str, Value] = {"caught_up": True} if reader.is_done else {}
+        # What is open holds it back, and what has just been committed, until its marker is there.
+        is_whole = reader.is_last or end_offset == told.high_watermark
+        has_all = reader.is_done and is_whole
+        extra: dict[str, Value] = {"caught_up": True} if has_all else {}
         self._production.complete(reader.process, Kind.OK, done, extra=extra)
         text = ", ".join(f"{value} at {offset}" for offset, value in records)
         self._told(f"reads of {self._names.of(of)}: {text or 'nothing'}")

@@ -282,8 +282,8 @@ class DirectedCluster(Awaiting):
     def read(self, of: int) -> None:
         self.clients.read(self.key, of)
 
-    def read_to_the_end(self, of: int, within_ms: int = WAIT_MS) -> bool:
-        reader = self.clients.read(self.key, of)
+    def read_to_the_end(self, of: int, within_ms: int = WAIT_MS, *, is_last: bool = False) -> bool:
+        reader = self.clients.read(self.key, of, is_last=is_last)
         return self.machines.reach(lambda: reader.is_done, within_ms)
 
     def ask(self, node: int, body: object) -> object:
@@ -397,7 +397,7 @@ class DirectedCluster(Awaiting):
         if not self.machines.reach(lambda: self.is_leading(node), _LEADING_MS):
             return
         self.machines.reach(lambda: self._knows_all(node), _LEADING_MS)
-        self.read_to_the_end(node, _LEADING_MS)
+        self.read_to_the_end(node, _LEADING_MS, is_last=True)
 
     def _knows_all(self, node: int) -> bool:
         replica = self.replica(node)
