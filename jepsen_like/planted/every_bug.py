@@ -80,9 +80,7 @@ PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS = _bugs_of(
-    "partition_survivors", "partition_file_survivors", "group_survivors"
-)
+CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors", "group_survivors")
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **BUGS["checker"]}
 
 

@@ -119,6 +119,7 @@ class DirectedProducer(AskingCore):
         self._made: Made | None = None  # what is open
         self._writes: list[Write] = []  # of what is open
         self._added: set[Key] = set()
+        self._until_us = 0  # when the coordinator aborts it
         self._asking = 0  # beginnings and ends that have no answer yet
         self._waiting: list[tuple[int, Steps[None]]] = []  # with the time at which they go on
 
@@ -225,6 +226,7 @@ class DirectedProducer(AskingCore):
         if self._made is None:
             self._made = self._judge.begins(self.transactional_id, identity.epoch)
             self._writes, self._added = [], set()
+            self._until_us = self._cluster.world.now_us + self._transaction_ms * 1000
         self._made.sent.add(value.encode())
         sent = [["send", partition, number_of(value)]]
         process = self._production.invoke("send", [*sent])
@@ -293,8 +295,10 @@ class DirectedProducer(AskingCore):
             return
         # Where another has the id, it may have committed all the same: nobody knows any more.
         is_certain = not is_commit or self._judge.owner(self.transactional_id) is self
-        made.is_refused = is_commit and is_certain
         self._tell(f"{self.name} is refused: {answer.error_code.name}")
+        if self._cluster.world.now_us < self._until_us:
+            with self._cluster.world.judging:
+                self._judge.fences(self.transactional_id, self)
         self._complete(Kind.FAIL if is_certain else Kind.INFO, answer.error_code.name)
 
     def _complete(self, kind: Kind, error: str) -> None:

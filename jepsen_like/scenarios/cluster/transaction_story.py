@@ -47,7 +47,9 @@ class TransactionStory:
     def tell_stable(self, node: int, partition: Partition) -> None:
         """Readers of committed records get no further than this."""
         log = partition.open_log
-        is_held = isinstance(partition.role, LeaderOf) and log.last_stable_offset < log.high_watermark
+        is_held = (
+            isinstance(partition.role, LeaderOf) and log.last_stable_offset < log.high_watermark
+        )
         stable = log.last_stable_offset if is_held else None
         self._told.tell("stable", node, stable, f"{node} holds readers back at {stable}")
 

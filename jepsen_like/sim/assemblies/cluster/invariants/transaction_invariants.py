@@ -1,7 +1,8 @@
 """Transactions (T-*), judged from logs and from what producers and readers were told.
 
 T-FEN   a producer that was fenced writes nothing: in every log, a producer's epochs never fall. Nor
-        does it get the id back by naming the epoch that it had (KIP-360)
+        does it get the id back by naming the epoch that it had (KIP-360), and nobody fences the one
+        that has the id
 T-ONCE  a marker ends the transaction that it is of, and no other: what comes late or twice does
         nothing
 T-LSO   a leader's last stable offset is where the first transaction begins that is open, or the
@@ -50,7 +51,6 @@ class Made:
     offset: tuple[str, int] | None = None  # of a group
     is_commit: bool = False  # it was asked to be committed
     is_told: bool = False  # how it ended: as asked
-    is_refused: bool = False  # it was told that it has not committed
 
     def acknowledged(self, key: Key, values: Sequence[bytes], base_offset: int) -> None:
         self.acknowledgements += (
@@ -163,6 +163,13 @@ class TransactionInvariants:
                 "T-FEN", f"{transactional_id} is given to {producer}, which {owner} has fenced"
             )
         self._owners[transactional_id] = producer
+
+    def fences(self, transactional_id: str, producer: object) -> None:
+        """The end of its transaction, whose time is not up, is refused for good."""
+        if self.owner(transactional_id) is producer and not self.has_forgotten:
+            raise Violation(
+                "T-FEN", f"{producer} is fenced, and nobody else was given {transactional_id}"
+            )
 
     @property
     def has_forgotten(self) -> bool:
@@ -293,8 +300,6 @@ class TransactionInvariants:
         ended = next(iter(found), None)
         if ended and not made.is_commit:
             raise Violation("T-ALL", f"{made} is committed, though nobody asked for that")
-        if ended and made.is_refused:
-            raise Violation("T-ALL", f"{made} is committed, though its producer was refused")
         if made.is_told and ended is not None and ended is not made.is_commit:
             raise Violation("T-ALL", f"{made} ended otherwise")
         for key, offset, value in made.acknowledgements:
