@@ -23,8 +23,6 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 - those of compaction, which the simulator does not have: in tests/quorum/storage/test_compaction.py
-- `lets_fenced_producers_write`: who was fenced cannot verify, either
-- `keeps_guards_over_markers`, `takes_late_markers`: tests/broker/test_transactional_requests.py
 - `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
 - `halves_the_backoff`: a pause may be short (L-BO); found by tests/sim/test_exact_boundaries.py
 """

@@ -13,7 +13,6 @@ from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.story import Production, Story
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.invariants.watched import Key
-from jepsen_like.sim.assemblies.cluster.liveness import transactions_have_ended
 from jepsen_like.sim.world.network import Message
 from wire.errors import ErrorCode
 from wire.messages.producing import ProduceRequest
@@ -70,10 +69,6 @@ class DirectedTransactions:
 
     def is_coordinating(self, node: int) -> bool:
         return coordinator_on(self._cluster, node) is not None
-
-    def is_stable(self) -> bool:
-        """No transaction is open anywhere: readers may read all that is committed."""
-        return not transactions_have_ended(self._cluster)
 
     def key_of(self, partition: str) -> Key:
         """Raises Misused."""

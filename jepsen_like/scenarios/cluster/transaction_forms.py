@@ -78,9 +78,6 @@ def is_over(cluster: DirectedCluster, value: str) -> bool:
     return transaction is not None and transaction.state.is_over
 
 
-CONDITIONS.add("all is stable", DirectedTransactions.is_stable, of=_OF)
-
-
 @FORMS.form("transactions", "each transactional id, as its coordinator has it")
 def transactions(cluster: DirectedCluster) -> None:
     ids = {producer.transactional_id for producer in cluster.transactions.producers.values()}
