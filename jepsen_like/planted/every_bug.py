@@ -4,7 +4,7 @@ A simulator is only worth something if it finds what is known to be wrong. Each 
 named function by a version that forgets one clause; tests/sim/test_catches.py
 demands that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on
 several sets of seeds. Bugs of clusters that need a rare schedule have it in
-`jepsen_like/scenarios/schedules/partition`. Several may be planted together, since some designs of
+`jepsen_like/scenarios/schedules`. Several may be planted together, since some designs of
 old lacked two rules. What another rule guards too cannot be found alone; of the quorum such are:
 
 - `judges_candidates_of_any_epoch`: a vote needs a log and an epoch that win, too
