@@ -185,6 +185,8 @@ class DirectedProducer(AskingCore):
     def initialize(self, *, is_anew: bool) -> None:
         """Get the transactional id: anew, or as the producer that it was (KIP-360)."""
         self._asking += 1
+        as_whom = "" if is_anew else f", as who had it in epoch {self._known().epoch}"
+        self._production.note(f"{self.name} asks for {self.transactional_id}{as_whom}")
         self._begin(self._initialized(is_anew=is_anew))
 
     def _initialized(self, *, is_anew: bool) -> Steps[None]:
@@ -228,7 +230,11 @@ class DirectedProducer(AskingCore):
             self._writes, self._added = [], set()
             self._until_us = self._cluster.world.now_us + self._transaction_ms * 1000
         self._made.sent.add(value.encode())
-        sent = [["send", partition, number_of(value)]]
+        number = number_of(value)
+        self._production.note(
+            f"{self.name} writes {value} ({number} in the history) to {partition}"
+        )
+        sent = [["send", partition, number]]
         process = self._production.invoke("send", [*sent])
         write = Write(self._made, key, partition, Produced(value), process)
         self._writes.append(write)
@@ -277,6 +283,7 @@ class DirectedProducer(AskingCore):
             said = f"{self.name} writes VALUE to PARTITION"
             raise Misused(f"{self.name} has no transaction: `{said}` begins one")
         self._asking += 1
+        self._production.note(f"{self.name} {'commits' if is_commit else 'aborts'}")
         self._begin(self._ended(self._made, self._known(), is_commit=is_commit))
 
     def _ended(self, made: Made, identity: Identity, *, is_commit: bool) -> Steps[None]:
