@@ -29,7 +29,7 @@ from jepsen_like.planted.every_bug import (
 )
 from jepsen_like.planted.planting import Plants
 from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS
-from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster, run_newer_cluster
 from jepsen_like.sim.assemblies.quorum.appending_clients import run_with_clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome, run
@@ -82,6 +82,8 @@ CLUSTER = Simulated(
 )
 
 
+NEWER = replace(CLUSTER, flag=" --cluster --newer-metadata", run=run_newer_cluster)
+
 Progress = Callable[[SweepResult], None]
 Sweep = Callable[[Sequence[int], Run, Progress | None], SweepResult]  # of what was parsed
 Say = Callable[[str], None]  # some lines, for people or as JSON
@@ -89,7 +91,10 @@ Say = Callable[[str], None]  # some lines, for people or as JSON
 
 def run_sim(args: SimpleNamespace, sweep_seeds: Sweep | None = None, say: Say = print) -> int:
     """Do what was parsed; returns the exit code. Sweeps run here, or as `sweep_seeds` does it."""
-    simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
+    if args.newer_metadata and not args.cluster:
+        return _refuse("--newer-metadata: a quorum alone has no metadata.version: add --cluster")
+    cluster = NEWER if args.newer_metadata else CLUSTER
+    simulated = cluster if args.cluster else CLIENTS if args.clients else QUORUM
     known = simulated.all_plants
     if args.plants:
         for name, plant in sorted(known.items()):

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from broker.transactions.transaction import EPOCH_BUMPS
+from controller.metadata.metadata_version import NEWEST as NEWEST_LEVEL
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage, scaled
 from jepsen_like.sim.counts import CHANCES
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -30,6 +31,7 @@ __all__ = [
     "CLUSTER_FIRING_KINDS",
     "CLUSTER_NEMESIS_KINDS",
     "DIRECTORY_KINDS",
+    "DRAWN_METADATA_VERSION",
     "OPERATION_KINDS",
     "ClusterOptions",
     "Operations",
@@ -61,6 +63,10 @@ OPERATION_KINDS = (
     "wide_created",
     "wide_deleted",
 )
+# That of Kafka 4.0. Records of another one have other sizes, and these are in the times of a run:
+# every seed would be another run, and what is known of seeds lost.
+DRAWN_METADATA_VERSION = 25
+_NEWER_LEVELS = range(DRAWN_METADATA_VERSION + 1, NEWEST_LEVEL + 1)
 _COMMIT_SHARE = 0.4
 _DELETION_SHARE = 0.3
 _OLDER_SHARE = 0.25
@@ -143,6 +149,7 @@ class ClusterOptions:
     calm_start: bool = True  # no faults before everything is up and in sync for the first time
     admin_interval_ms: int = 0  # between two operations; 0: none
     operations: Operations = field(default_factory=Operations)
+    metadata_version: int = DRAWN_METADATA_VERSION
     transaction_version: int = 0  # 0: nobody looks at transactions
     verifies_transactions: bool = True  # transaction.partition.verification.enable
 
@@ -190,7 +197,9 @@ class ClusterOptions:
 
 def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
     """All that a seed decides before its run begins, and surely what is wanted: `directories`,
-    `members`, `transactions`, or `partition storage`."""
+    `members`, `transactions`, or `partition storage`; and what no seed has unless it is wanted,
+    `newer metadata`: the nodes know all features of today, at a level that Kafka 4.0 did not have.
+    """
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
@@ -259,6 +268,10 @@ def _with_directories(options: ClusterOptions, random: Random) -> ClusterOptions
     )
 
 
+def _at_newer_level(options: ClusterOptions, random: Random) -> ClusterOptions:
+    return replace(options, metadata_version=random.choice(_NEWER_LEVELS))
+
+
 # What some runs have beside, in the order in which it is drawn: its share of the runs, the random
 # stream, and how the options change.
 _EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
@@ -266,6 +279,7 @@ _EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], Clust
     "transactions": (1 / 4, "operations/transactions", _with_transactions),
     "directories": (1 / 5, "directories", _with_directories),
     "partition storage": (1 / 12, "partition storage", _on_storage),
+    "newer metadata": (0.0, "newer metadata", _at_newer_level),
 }
 
 

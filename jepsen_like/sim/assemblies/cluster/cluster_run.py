@@ -13,6 +13,7 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.metadata.image import ResourceType
@@ -45,7 +46,7 @@ from jepsen_like.sim.world.observer import Observer
 from quorum.core.storage import METADATA_LOG
 from wire.batch import records_of
 
-__all__ = ["ClusterRun", "check_end", "run_cluster"]
+__all__ = ["ClusterRun", "check_end", "run_cluster", "run_newer_cluster"]
 
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
@@ -153,15 +154,24 @@ def run_cluster(
     plant: str | None = None,
     until_event: int | None = None,
     tracer: Observer | None = None,
+    wants: frozenset[str] = frozenset(),
 ) -> Outcome:
-    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    """Run one seed, on the shipped rules or with the planted bug `plant`.
+
+    `wants`: what it surely has, see `draw_run`.
+    """
     with planted(plant):
-        simulation = ClusterRun(seed, options, tracer, wants=_wanted_by((plant or "").split(",")))
+        wanted = wants | _wanted_by((plant or "").split(","))
+        simulation = ClusterRun(seed, options, tracer, wants=wanted)
         ending = ending_of_run(simulation.run, until_event, events_max=_EVENTS_MAX)
         cluster = simulation.cluster
         return outcome_of(
             cluster.world, simulation.options.quorum, cluster.quorum, cluster.digest, ending
         )
+
+
+# At a metadata.version that Kafka 4.0 did not have, with all features of today.
+run_newer_cluster = partial(run_cluster, wants=frozenset({"newer metadata"}))
 
 
 def check_end(cluster: Cluster) -> None:

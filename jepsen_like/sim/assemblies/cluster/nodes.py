@@ -10,7 +10,7 @@ from uuid import UUID
 from broker.broker import Broker
 from broker.config import BrokerConfig, GroupConfig
 from controller.committed_reads import CommittedReads
-from controller.config import ControllerConfig
+from controller.config import SUPPORTED_FEATURES, ControllerConfig
 from controller.controller import Controller
 from controller.metadata.metadata_version import (
     GROUP_VERSION,
@@ -19,7 +19,10 @@ from controller.metadata.metadata_version import (
     OLDEST_SUPPORTED,
     TRANSACTION_VERSION,
 )
-from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.cluster_options import (
+    DRAWN_METADATA_VERSION,
+    ClusterOptions,
+)
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import CLUSTER_ID, start_raft
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -43,12 +46,11 @@ __all__ = [
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
 # Those of Kafka 4.0. What a node supports is in its registration, whose size is in the times of a
-# run: with another feature every seed would be another run, and what is known of seeds lost.
-_LEVEL = 25
+# run.
 _FEATURES = tuple(
     Feature(name=name, min_supported_version=oldest, max_supported_version=newest)
     for name, oldest, newest in (
-        (METADATA_VERSION, OLDEST_SUPPORTED, _LEVEL),
+        (METADATA_VERSION, OLDEST_SUPPORTED, DRAWN_METADATA_VERSION),
         (KRAFT_VERSION, 0, 1),
         (_ELR, 0, 1),
         (GROUP_VERSION, 0, 1),
@@ -93,6 +95,11 @@ class ClusterNode(RunningReplica):
             self.broker.begin_shutdown(now_ms)
 
 
+def _features(options: ClusterOptions) -> tuple[Feature, ...]:
+    is_of_today = options.metadata_version > DRAWN_METADATA_VERSION
+    return SUPPORTED_FEATURES if is_of_today else _FEATURES
+
+
 def listener(node_id: int, name: str, *, port: int = 9092) -> RegisteredListener:
     return RegisteredListener(name=name, host=f"node-{node_id}", port=port, security_protocol=0)
 
@@ -106,9 +113,9 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         cluster_id=CLUSTER_ID,
         incarnation_id=random_uuid(random),
         listeners=(listener(host.node_id, "CONTROLLER", port=9093),),
-        features=_FEATURES,
+        features=_features(options),
         bootstrap_features={
-            METADATA_VERSION: _LEVEL,
+            METADATA_VERSION: options.metadata_version,
             **({_ELR: 1} if options.elr else {}),
             **(
                 {TRANSACTION_VERSION: options.transaction_version}
@@ -153,7 +160,7 @@ def start_broker(
         inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=directories.online,
         has_offline_log_dirs=bool(directories.unreadable),
-        features=_FEATURES,
+        features=_features(options),
         previous_broker_epoch=previous_epoch,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         session_timeout_ms=options.session_timeout_ms,
