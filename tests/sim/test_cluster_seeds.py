@@ -65,7 +65,7 @@ def test_every_kind_of_fault_fired(outcomes: list[Outcome], kind: str) -> None:
     assert sum(outcome.faults[kind] for outcome in outcomes) > 0
 
 
-@pytest.mark.parametrize("seed", [4, 7, 106])
+@pytest.mark.parametrize("seed", [1, 4, 14])
 def test_shipped_rules_hold_at_levels_that_kafka_4_0_did_not_have(seed: int) -> None:
     wants = frozenset({"newer metadata"})
     options, drawn = (draw_run(VirtualTime(seed), wants=each) for each in (wants, frozenset()))
