@@ -69,6 +69,7 @@ _CLUSTER = _bugs_of(
     "partition",
     "setting",
     "group",
+    "consumer",
     "directory",
     "partition_file",
     "transaction",

@@ -111,6 +111,8 @@ class Operations:
     commit_interval_ms: int = 0  # groups commit offsets
     member_count: int = 0  # members of groups that rebalance
     member_interval_ms: int = 0  # between two requests of a member
+    consumer_count: int = 0  # members of groups in which the coordinator assigns (KIP-848)
+    consumer_interval_ms: int = 0  # between two requests of one
     transaction_producers: int = 0  # of three, two share a transactional id
     transaction_interval_ms: int = 0  # between two operations of one
     deletion_interval_ms: int = 0  # records of the client are deleted
@@ -182,7 +184,9 @@ class ClusterOptions:
         """L-GRP: whoever is gone is missed, and two rebalances follow; each member looks for the
         coordinator on every broker before."""
         rounds = 2 * len(self.brokers) + 8
-        return 3 * self.client_timeout_ms + rounds * 2 * self.operations.member_interval_ms
+        operations = self.operations
+        interval_ms = max(operations.member_interval_ms, operations.consumer_interval_ms)
+        return 3 * self.client_timeout_ms + rounds * 2 * interval_ms
 
     @property
     def transactions_bound_ms(self) -> int:
@@ -197,8 +201,9 @@ class ClusterOptions:
 
 def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
     """All that a seed decides before its run begins, and surely what is wanted: `directories`,
-    `members`, `transactions`, or `partition storage`; and what no seed has unless it is wanted,
-    `newer metadata`: the nodes know all features of today, at a level that Kafka 4.0 did not have.
+    `members`, `transactions`, or `partition storage`; and what no seed has unless it is wanted:
+    `newer metadata`, where the nodes know all features of today, at a level that Kafka 4.0 did not
+    have, and `consumers`, groups of KIP-848.
     """
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
@@ -268,6 +273,16 @@ def _with_directories(options: ClusterOptions, random: Random) -> ClusterOptions
     )
 
 
+def _with_consumers(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """Groups in which the coordinator assigns, of a topic with enough partitions for that."""
+    unit_ms = options.quorum.election_timeout_ms
+    return _with_commits(
+        replace(options, partitions=random.choice((2, 4))),
+        consumer_count=random.choice((2, 3, 6)),
+        consumer_interval_ms=unit_ms // random.choice((3, 6)),
+    )
+
+
 def _at_newer_level(options: ClusterOptions, random: Random) -> ClusterOptions:
     return replace(options, metadata_version=random.choice(_NEWER_LEVELS))
 
@@ -279,6 +294,7 @@ _EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], Clust
     "transactions": (1 / 4, "operations/transactions", _with_transactions),
     "directories": (1 / 5, "directories", _with_directories),
     "partition storage": (1 / 12, "partition storage", _on_storage),
+    "consumers": (0.0, "operations/consumer protocol", _with_consumers),
     "newer metadata": (0.0, "newer metadata", _at_newer_level),
 }
 

@@ -138,6 +138,7 @@ def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     wanted = {
         "members": any(name in BUGS["group"] for name in plants),
         "transactions": any(name in BUGS["transaction"] for name in plants),
+        "consumers": any(name in BUGS["consumer"] for name in plants),
         "directories": any(name in BUGS["directory"] for name in plants),
         "partition storage": any(
             name in BUGS["partition_file"] or name in BUGS["partition_file_survivors"]

@@ -117,6 +117,7 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         bootstrap_features={
             METADATA_VERSION: options.metadata_version,
             **({_ELR: 1} if options.elr else {}),
+            **({GROUP_VERSION: 1} if options.operations.consumer_count else {}),
             **(
                 {TRANSACTION_VERSION: options.transaction_version}
                 if options.transaction_version
@@ -175,7 +176,11 @@ def start_broker(
         auto_create_topics=False,
         log_retention_check_interval_ms=options.operations.retention_check_ms,
         log_cleaner_enable=False,  # the invariants take a batch for what it was when it was written
-        groups=GroupConfig(initial_rebalance_delay_ms=0, min_session_timeout_ms=0),
+        groups=GroupConfig(
+            initial_rebalance_delay_ms=0,
+            min_session_timeout_ms=0,
+            consumer_session_timeout_ms=options.client_timeout_ms,
+        ),
         properties=() if options.verifies_transactions else (_UNVERIFIED,),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
