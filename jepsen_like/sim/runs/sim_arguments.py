@@ -14,7 +14,7 @@ ABOUT_SIM = (
 SIM_OPTIONS = """
     | --cluster  whole clusters: controllers, brokers, clients
     | --clients  judge the quorum only by what its clients see
-    --newer-metadata  with --cluster: metadata.version 26 to 33, of Kafka 4.1 to 4.4
+    --having NAMES  with --cluster: what runs surely have: consumers, newer-metadata, …
     --first N [0]  of a sweep (default: 0)
     | --seed N  run this one seed (default: 0)
     | --sweep COUNT [int]  run COUNT seeds from --first on

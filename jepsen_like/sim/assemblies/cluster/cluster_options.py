@@ -32,6 +32,7 @@ __all__ = [
     "CLUSTER_NEMESIS_KINDS",
     "DIRECTORY_KINDS",
     "DRAWN_METADATA_VERSION",
+    "EXTRAS",
     "OPERATION_KINDS",
     "ClusterOptions",
     "Operations",
@@ -209,7 +210,7 @@ def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptio
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
-    for what, (share, stream, draw) in _EXTRAS.items():
+    for what, (share, stream, draw) in EXTRAS.items():
         random = world.fork(stream)
         is_drawn = random.random() < share
         if (is_drawn or what in wants) and not (draw is _on_storage and "directories" in wants):
@@ -289,7 +290,7 @@ def _at_newer_level(options: ClusterOptions, random: Random) -> ClusterOptions:
 
 # What some runs have beside, in the order in which it is drawn: its share of the runs, the random
 # stream, and how the options change.
-_EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
+EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
     "members": (1 / 8, "operations/consumers", _with_members),
     "transactions": (1 / 4, "operations/transactions", _with_transactions),
     "directories": (1 / 5, "directories", _with_directories),

@@ -13,7 +13,6 @@ A run is a function of its seed: the same seed gives the same digest in any proc
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from controller.metadata.image import ResourceType
@@ -46,7 +45,7 @@ from jepsen_like.sim.world.observer import Observer
 from quorum.core.storage import METADATA_LOG
 from wire.batch import records_of
 
-__all__ = ["ClusterRun", "check_end", "run_cluster", "run_newer_cluster"]
+__all__ = ["ClusterRun", "check_end", "run_cluster"]
 
 
 _EVENTS_MAX = 1_000_000  # a run that needs more makes no progress
@@ -169,10 +168,6 @@ def run_cluster(
         return outcome_of(
             cluster.world, simulation.options.quorum, cluster.quorum, cluster.digest, ending
         )
-
-
-# At a metadata.version that Kafka 4.0 did not have, with all features of today.
-run_newer_cluster = partial(run_cluster, wants=frozenset({"newer metadata"}))
 
 
 def check_end(cluster: Cluster) -> None:

@@ -35,7 +35,8 @@ _GROUP_SIZE = 3
 _LEAVES = 0.03
 _DIES = 0.06
 _SLEEPS = 0.12
-_COMMITS = 0.45
+_COMMITS_LATE = 0.2  # as what it was before it was fenced, or died
+_COMMITS = 0.5
 _GIVES_BACK_LATE = 0.3
 _SAYS_WHAT_IT_OWNS = 0.5  # also if that has not changed
 _ELSEWHERE = (
@@ -64,6 +65,8 @@ class GroupConsumer(Operator):
         self._judge = judge
         self._number = number
         self._node = number % len(options.brokers)
+        self._former: tuple[str, int, frozenset[int]] | None = None  # id, epoch, what it owned
+        self._id, self._epoch, self._owned = "", JOINS, frozenset[int]()
         self._become_new()
 
     @property
@@ -87,8 +90,10 @@ class GroupConsumer(Operator):
             self._become_new()
         elif draw < _DIES:
             self._become_new()
+        elif _SLEEPS <= draw < _COMMITS_LATE and self._former is not None:
+            yield from self._commit(*self._former)
         elif draw >= _SLEEPS and self._owned:
-            yield from self._commit()
+            yield from self._commit(self._id, self._epoch, self._owned)
 
     def _reconcile(self) -> None:
         """What it has to give back goes first; until then it begins with nothing new."""
@@ -100,12 +105,14 @@ class GroupConsumer(Operator):
 
     def _become_new(self) -> None:
         """Another process, which needs another id."""
+        if self._owned:
+            self._former = self._id, self._epoch, self._owned
         self._id = f"consumer-{self._number}-{self._next_serial()}"
         self._join_again()
 
     def _join_again(self) -> None:
         self._epoch = JOINS
-        self._owned: frozenset[int] = frozenset()
+        self._owned = frozenset()
         self._assigned: frozenset[int] = frozenset()
         # What the coordinator has heard that it owns. None: it is told everything, as an answer
         # may be lost, and is told everything.
@@ -130,12 +137,11 @@ class GroupConsumer(Operator):
             topic_partitions=self._judge.named(owned) if says and epoch >= JOINS else None,
         )
         answer = yield from self._ask_coordinator(body)
-        if not isinstance(answer, ConsumerGroupHeartbeatResponse):
-            self._node += 1
-            self._said = None
-        elif answer.error_code in _ELSEWHERE:
-            self._node += 1
-            self._said = None
+        if (
+            not isinstance(answer, ConsumerGroupHeartbeatResponse)
+            or answer.error_code in _ELSEWHERE
+        ):
+            self._look_elsewhere()
         elif answer.error_code in _FENCED:
             self._join_again()
         elif answer.error_code is ErrorCode.NONE and epoch >= JOINS:
@@ -144,13 +150,17 @@ class GroupConsumer(Operator):
             if answer.assignment is not None:
                 self._assigned = indexes_of(answer.assignment)
 
-    def _commit(self) -> Operation[None]:
-        index, offset = self._random.choice(sorted(self._owned)), self._next_serial()
+    def _look_elsewhere(self) -> None:
+        self._node += 1
+        self._said = None
+
+    def _commit(self, member_id: str, epoch: int, owned: frozenset[int]) -> Operation[None]:
+        index, offset = self._random.choice(sorted(owned)), self._next_serial()
         place = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
         body = OffsetCommitRequest(
             group_id=self.group,
-            generation_id_or_member_epoch=self._epoch,
-            member_id=self._id,
+            generation_id_or_member_epoch=epoch,
+            member_id=member_id,
             topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(place,)),),
         )
         sent = self._judge.sends(self.group, (TOPIC, index), offset)

@@ -2,6 +2,7 @@
 
 G-OWN   a partition is given to a member only if no other member of the group has it: it was never
         given to that one, or that one has said that it has given it back, or is no member any more
+G-MEM   no commit is accepted from who is no member, neither when it came nor when it was answered
 D-GRP   what a coordinator serves from its beginning on holds the commits that were acknowledged in
         an earlier leader epoch: the last one, or one that may have come after it
 
@@ -22,6 +23,7 @@ from jepsen_like.sim.assemblies.cluster.nodes import BrokerOf
 from jepsen_like.sim.violation import Violation
 from jepsen_like.sim.world.host import Host
 from jepsen_like.sim.world.observer import Observer
+from quorum.core.effects import Event, Request
 from wire.errors import ErrorCode
 from wire.messages.consumer_groups import (
     AssignedPartitions,
@@ -29,6 +31,7 @@ from wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponse,
     OwnedPartitions,
 )
+from wire.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse
 
 __all__ = ["ConsumerInvariants", "SentCommit"]
 
@@ -57,6 +60,8 @@ class _Group:
 class ConsumerInvariants(Observer):
     """Raises `Violation`."""
 
+    received_kinds = (ConsumerGroupHeartbeatRequest, OffsetCommitRequest)
+
     def __init__(
         self,
         broker_of: BrokerOf,
@@ -72,6 +77,7 @@ class ConsumerInvariants(Observer):
         self._commits: dict[tuple[str, Place], list[SentCommit]] = {}
         self._served: dict[int, Coordinator] = {}  # by node: the last one seen
         self._serving_before: dict[int, tuple[Coordinator, ...]] = {}
+        self._strangers: set[tuple[int, int]] = set()  # by node and token: who is no member
 
     def _watched(self) -> Watched | None:
         """The partition of the offsets, unless nothing is promised any more."""
@@ -87,13 +93,54 @@ class ConsumerInvariants(Observer):
 
     # --- owners -----------------------------------------------------------------------------
 
+    def received(self, host: Host, event: Event) -> None:
+        assert isinstance(event, Request), event
+        body = event.body
+        if isinstance(body, ConsumerGroupHeartbeatRequest):
+            self._has_given_back(body)
+            return
+        assert isinstance(body, OffsetCommitRequest), body
+        self._strangers.discard((host.node_id, event.token))
+        if self._is_stranger(host, body):
+            self._strangers.add((host.node_id, event.token))
+
+    def _has_given_back(self, body: ConsumerGroupHeartbeatRequest) -> None:
+        """That is so whatever comes of the request, and whoever may be asked: a coordinator that is
+        deposed refuses it, and may have it in its log."""
+        owned = self._groups.setdefault(body.group_id, _Group()).owned
+        if body.topic_partitions is not None and body.member_id in owned:
+            owned[body.member_id] &= _indexes(body.topic_partitions)
+
+    def _is_stranger(self, host: Host, body: OffsetCommitRequest) -> bool:
+        """Is the group one of those judged here, and who commits no member of it?"""
+        coordinator = self._coordinator(host, body.group_id)
+        known = None if coordinator is None else coordinator.consumers.groups.get(body.group_id)
+        return known is not None and body.member_id not in known.members
+
     def replying(self, host: Host, token: int, request: object, response: object) -> None:
-        if (
-            isinstance(request, ConsumerGroupHeartbeatRequest)
-            and isinstance(response, ConsumerGroupHeartbeatResponse)
-            and response.error_code is ErrorCode.NONE
-        ):
-            self._has_answered(host, request, response)
+        match request, response:
+            case (
+                ConsumerGroupHeartbeatRequest(),
+                ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NONE),
+            ):
+                self._has_answered(host, request, response)
+            case OffsetCommitRequest(), OffsetCommitResponse(topics=(told, *_)):
+                was_stranger = (host.node_id, token) in self._strangers
+                self._strangers.discard((host.node_id, token))
+                is_accepted = told.partitions[0].error_code is ErrorCode.NONE
+                if is_accepted and was_stranger and self._is_stranger(host, request):
+                    raise Violation(
+                        "G-MEM",
+                        f"{request.group_id}: {host.node_id} accepts a commit of"
+                        f" {request.member_id}, who is no member",
+                    )
+
+    def _coordinator(self, host: Host, group_id: str) -> Coordinator | None:
+        """That serves the group, and has been there since this turn began."""
+        broker = self._broker_of(host)
+        found = None if broker is None else broker.coordinators.find(group_id)
+        is_known = found in self._serving_before.get(host.node_id, ())
+        return found if isinstance(found, Coordinator) and is_known else None
 
     def _has_answered(
         self,
@@ -101,13 +148,9 @@ class ConsumerInvariants(Observer):
         request: ConsumerGroupHeartbeatRequest,
         response: ConsumerGroupHeartbeatResponse,
     ) -> None:
-        broker = self._broker_of(host)
-        found = None if broker is None else broker.coordinators.find(request.group_id)
-        if not isinstance(found, Coordinator):
-            return
+        found = self._coordinator(host, request.group_id)
         group = self._groups.setdefault(request.group_id, _Group())
-        is_known = found in self._serving_before.get(host.node_id, ())
-        if not is_known or found.leader_epoch < group.newest:
+        if found is None or found.leader_epoch < group.newest:
             return
         group.newest = found.leader_epoch
         known = found.consumers.groups.get(request.group_id)
@@ -117,8 +160,6 @@ class ConsumerInvariants(Observer):
             group.owned.pop(request.member_id, None)
             return
         owned = group.owned.get(request.member_id, frozenset())
-        if request.topic_partitions is not None:
-            owned = _indexes(request.topic_partitions)
         if response.assignment is not None:
             given = _indexes(response.assignment.topic_partitions)
             self._check_free(request, given, group)
