@@ -4,6 +4,9 @@ Each beginning raises the epoch, which fences whoever had the id before. A trans
 open is aborted first, and the producer asks again. A producer that names its id and epoch wants to
 go on after an error (KIP-360): it is fenced if another has begun meanwhile.
 
+Kafka looks at the epoch only where nothing is open. So it aborts what the successor of a zombie has
+begun, tells the zombie to ask again, and fences both. Here the zombie is refused at once.
+
 Source: Kafka's TransactionCoordinator.handleInitProducerId and prepareInitProducerIdTransit.
 """
 
@@ -19,7 +22,7 @@ from broker.transactions.transaction import (
 from broker.verifying import Producer
 from wire.errors import ErrorCode
 
-__all__ = ["initialize"]
+__all__ = ["initialize", "is_zombie"]
 
 
 def initialize(
@@ -46,7 +49,7 @@ def initialize(
                 update_ms=now_ms,
             )
         )
-    if expected is not None and not _may_go_on(known, expected):
+    if expected is not None and is_zombie(known, expected):
         return Refused(ErrorCode.PRODUCER_FENCED)
     if known.state.is_prepared:
         return Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -79,10 +82,13 @@ def _raised(
     return Refused(ErrorCode.PRODUCER_FENCED)
 
 
-def _may_go_on(known: Transaction, expected: Producer) -> bool:
-    """Its id is the one that is known, or was until that ran out of epochs."""
+def is_zombie(known: Transaction, expected: Producer) -> bool:
+    """Whoever has a transaction open knows its id and epoch. Else the epoch is looked at when it is
+    raised; the id is the one that is known, or was until that ran out of epochs."""
+    if known.state is TransactionState.ONGOING:
+        return expected != Producer(known.producer_id, known.producer_epoch)
     was_replaced = expected.id == known.previous_producer_id and is_exhausted(expected.epoch)
-    return was_replaced or expected.id == known.producer_id
+    return not was_replaced and expected.id != known.producer_id
 
 
 def _initialized(

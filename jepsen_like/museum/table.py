@@ -29,8 +29,8 @@ two, and `quorumlab chaos museum ITEM` plays one and tells it step by step,
 with the violation, its witness and the mended run. The exit code is 4 if red is not red or green is
 not green.
 
-`tests/jepsen_like/museum` plays each exhibit once: all were red and green on 2026-11-27, at
-c7a5316f.
+`tests/jepsen_like/museum` plays each exhibit once: all were red and green on 2026-11-29, at the
+commit that brought T1 to T6.
 
 A *bug* is planted for as long as a run lasts, or is a setting that Apache Kafka still
 has: nothing that ships can plant one. Or it is a design of [ZooKeeper mode](zookeeper-mode.md),

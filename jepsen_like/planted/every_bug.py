@@ -4,7 +4,7 @@ A simulator is only worth something if it finds what is known to be wrong. Each 
 named function by a version that forgets one clause; tests/sim/test_catches.py
 demands that it is found within `seeds_max` seeds, a bound of twice what it took, or more, on
 several sets of seeds. Bugs of clusters that need a rare schedule have it in
-`jepsen_like/scenarios/schedules/partition`. Several may be planted together, since some designs of
+`jepsen_like/scenarios/schedules`. Several may be planted together, since some designs of
 old lacked two rules. What another rule guards too cannot be found alone; of the quorum such are:
 
 - `judges_candidates_of_any_epoch`: a vote needs a log and an epoch that win, too
@@ -23,8 +23,6 @@ old lacked two rules. What another rule guards too cannot be found alone; of the
   alone, in tests/sim/test_shipped_disk.py
 - `goes_on_with_another_leaders_bytes`: checksums of batches refuse the mixture, and it begins anew
 - those of compaction, which the simulator does not have: in tests/quorum/storage/test_compaction.py
-- `lets_fenced_producers_write`: who was fenced cannot verify, either
-- `keeps_guards_over_markers`, `takes_late_markers`: tests/broker/test_transactional_requests.py
 - `hears_last_of_its_disk`: seldom does anything wait when a disk fails; tests/sim/test_turns.py
 - `halves_the_backoff`: a pause may be short (L-BO); found by tests/sim/test_exact_boundaries.py
 """
@@ -71,6 +69,7 @@ _CLUSTER = _bugs_of(
     "partition",
     "setting",
     "group",
+    "consumer",
     "directory",
     "partition_file",
     "transaction",
@@ -80,9 +79,7 @@ PLANTS: Plants = {name: plant for name, plant in _QUORUM.items() if plant.seeds_
 SURVIVORS: Plants = {name: plant for name, plant in _QUORUM.items() if not plant.seeds_max}
 CLUSTER_PLANTS: Plants = {name: plant for name, plant in _CLUSTER.items() if plant.seeds_max}
 CLUSTER_SCHEDULED: Plants = {name: plant for name, plant in _CLUSTER.items() if not plant.seeds_max}
-CLUSTER_SURVIVORS = _bugs_of(
-    "partition_survivors", "partition_file_survivors", "group_survivors", "transaction_survivors"
-)
+CLUSTER_SURVIVORS = _bugs_of("partition_survivors", "partition_file_survivors", "group_survivors")
 EVERY_PLANT: Plants = {**_QUORUM, **_CLUSTER, **CLUSTER_SURVIVORS, **BUGS["checker"]}
 
 

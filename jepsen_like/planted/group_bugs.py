@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from broker.groups import offsets, rebalancing, syncing
+from broker.groups.consumer import consumer_offsets
+from broker.groups.consumer.consumer_group import ConsumerGroup
 from broker.groups.contents import Contents
 from broker.groups.group import Group, Member, Outcome
 from broker.groups.records import Change, GroupChange, GroupMetadata
@@ -66,6 +68,14 @@ def keeps_the_assignment_before(group: Group, metadata: GroupMetadata, now_ms: i
         for member in metadata.members
     )
     return _assigned(group, replace(metadata, members=tuple(members)), now_ms)
+
+
+@plant_in("consumer", consumer_offsets, "check_commit", seeds_max=20, found_at=0)
+def accepts_commits_of_fenced_consumers(
+    group: ConsumerGroup, request: OffsetCommitRequest, lacking: Lacking
+) -> ErrorCode:
+    """Breaks: only a member may commit for a group in which the coordinator assigns (KIP-848)."""
+    return ErrorCode.NONE
 
 
 # Kafka's coordinator does this. A leader has to be answered late and to assign otherwise the second

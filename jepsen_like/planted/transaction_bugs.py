@@ -19,7 +19,7 @@ from broker.partition.local_log import LocalLog
 from broker.partition.producer_states import ProducerStates
 from broker.requests import fetching, transaction_markers
 from broker.transactions import adding, ending, initializing, transaction_coordinator
-from broker.transactions.decisions import Decision, Step
+from broker.transactions.decisions import Decision, Refused, Step
 from broker.transactions.markers import Unwritten
 from broker.transactions.transaction import Transaction, TransactionState, begun_by, completed
 from broker.verifying import Place, Producer
@@ -49,7 +49,7 @@ def counts_what_may_be_cut(self: ProducerStates, high_watermark: int) -> int | N
     return min(opened, default=None)
 
 
-@plant_in("transaction_survivors", appends, "check_sequence")
+@plant_in("transaction", appends, "check_sequence")
 def lets_fenced_producers_write(
     entry: ProducerEntry | None, header: BatchHeader
 ) -> SequenceVerdict:
@@ -61,7 +61,7 @@ def lets_fenced_producers_write(
     return InSequence() if is_fenced else verdict
 
 
-@plant_in("transaction_survivors", transaction_markers, "check_marker")
+@plant_in("transaction", transaction_markers, "check_marker")
 def takes_late_markers(
     entry: ProducerEntry | None, marker: Marker, transaction_version: int
 ) -> ErrorCode:
@@ -184,3 +184,41 @@ def adds_for_fenced_producers(
 def tells_one_aborted_transaction(part: fetching.Part) -> tuple[AbortedTransaction, ...]:
     """Breaks: readers of committed records are told of all that was aborted."""
     return _told_aborted(part)[:1]
+
+
+@plant_in("transaction", initializing, "initialize")
+def gives_a_zombie_its_id_back(
+    known: Transaction | None,
+    expected: Producer | None,
+    *,
+    transactional_id: str,
+    timeout_ms: int,
+    version: int,
+    new_id: int | None,
+    now_ms: int,
+) -> Decision:
+    """Breaks: who was fenced does not begin again as the producer that it was."""
+    return _initialize(
+        known,
+        None,
+        transactional_id=transactional_id,
+        timeout_ms=timeout_ms,
+        version=version,
+        new_id=new_id,
+        now_ms=now_ms,
+    )
+
+
+@plant_in("transaction", ending, "end")
+def takes_a_retry_for_a_zombie(
+    known: Transaction | None,
+    request: EndTxnRequest,
+    *,
+    raises_epoch: bool,
+    new_id: int | None,
+    now_ms: int,
+) -> Decision:
+    """Breaks: an end that is asked for again is answered as it was decided."""
+    if known is not None and request.producer_epoch < known.producer_epoch:
+        return Refused(ErrorCode.PRODUCER_FENCED)
+    return _end(known, request, raises_epoch=raises_epoch, new_id=new_id, now_ms=now_ms)

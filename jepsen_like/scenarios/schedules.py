@@ -26,7 +26,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from jepsen_like.scenarios.cluster import cluster_conditions, cluster_forms
+from jepsen_like.scenarios.cluster import cluster_conditions, cluster_forms, transaction_forms
 from jepsen_like.scenarios.cluster.directed_cluster import DirectedCluster
 from jepsen_like.scenarios.language.forms import Form, Forms, Misused
 from jepsen_like.scenarios.language.script import Block, Command, ScriptError, blocks_in, parse
@@ -93,7 +93,10 @@ Schedules = Mapping[str, Schedule]
 # By what is started: its commands, and its conditions.
 VOCABULARIES: Mapping[str, tuple[Forms, Forms]] = {
     "quorum": (quorum_forms.FORMS, quorum_conditions.CONDITIONS),
-    "cluster": (cluster_forms.FORMS, cluster_conditions.CONDITIONS),
+    "cluster": (
+        Forms(cluster_forms.FORMS, transaction_forms.FORMS, around=AROUND),
+        Forms(cluster_conditions.CONDITIONS, transaction_forms.CONDITIONS),
+    ),
     "zookeeper": (zk_forms.FORMS, zk_forms.CONDITIONS),
 }
 
@@ -164,7 +167,7 @@ SIMULATED: Mapping[str, Beginning] = {
 
 
 _SCHEDULES = files(__package__) / "schedules"
-_FOLDERS = ("partition", "quorum", "zookeeper", "harm")
+_FOLDERS = ("partition", "transaction", "quorum", "zookeeper", "harm")
 
 
 def schedule_text(name: str) -> str | None:
@@ -232,7 +235,7 @@ def _steps(path: Traversable) -> tuple[Block, ...]:
 
 _STEPS = {path.name.removesuffix(".txt"): _steps(path) for path in _paths("steps")}
 QUORUM_SCHEDULES = _schedules("quorum")
-SCHEDULES = _schedules("partition")
+SCHEDULES: Schedules = {**_schedules("partition"), **_schedules("transaction")}
 HARM: Schedules = {
     **_schedules("harm"),
     "leads_again_without_knowing": SCHEDULES["leads_again_without_knowing"],

@@ -85,6 +85,9 @@ class ClusterSettings:
     elr: bool = False
     start_ms: int = 30_000  # until all are up: L-BR
     fetch_timeout_ms: int = WAIT_MS  # long: who is told nothing keeps its controller
+    client_timeout_ms: int = WAIT_MS
+    transaction_version: int = 0  # 0: there are no transactions
+    verifies_transactions: bool = True
 
     def options(self, *, is_varied: bool) -> ClusterOptions:
         varied_us = _VARIED_US if is_varied else 1
@@ -107,7 +110,9 @@ class ClusterSettings:
             lag_time_max_ms=self.lag_time_max_ms,
             idle_interval_ms=self.idle_interval_ms,
             produce_interval_ms=0,
-            client_timeout_ms=WAIT_MS,
+            client_timeout_ms=self.client_timeout_ms,
+            transaction_version=self.transaction_version,
+            verifies_transactions=self.verifies_transactions,
         )
 
 

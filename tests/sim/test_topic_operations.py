@@ -67,6 +67,7 @@ def test_each_kind_is_drawn_in_a_share_of_the_seeds_and_changes_no_other_draw() 
         changed = ["operations", "quorum"]
         changed += ["directories", "directory_failure_ms"] * (options.directories > 1)
         changed += ["brokers_lose_power"] * with_partitions
+        changed += ["transaction_version"] * (options.operations.transaction_producers > 0)
         assert all(
             getattr(options, name) == getattr(before, name)
             for name in before.__slots__

@@ -56,7 +56,7 @@ def judge(*batches: bytes) -> tuple[TransactionInvariants, Watched]:
     state = cast(Any, SimpleNamespace())
     watched = Watched("orders-0", state, exposed=log_of(*batches))
     partitions.watched[KEY] = watched
-    return TransactionInvariants(partitions, lambda _kind: None), watched
+    return TransactionInvariants(partitions, lambda _kind: None, version=2), watched
 
 
 # --- logs -----------------------------------------------------------------------------------------
@@ -76,12 +76,37 @@ def judge(*batches: bytes) -> tuple[TransactionInvariants, Watched]:
 def test_epochs_of_a_producer_never_fall_and_markers_end_the_epoch_before(
     batches: tuple[bytes, ...], rule: str
 ) -> None:
-    read, last = _ReadLog(), log_of(*batches)[-1]
+    read, last = _ReadLog(version=2), log_of(*batches)[-1]
     if not rule:
         assert read.after(last).epochs == {PRODUCER: 1}
         return
     with pytest.raises(Violation, match=rule):
         read.after(last)
+
+
+def test_before_epochs_are_raised_markers_have_that_of_what_they_end() -> None:
+    read = _ReadLog(version=1)
+    ended_in_time = log_of(sent(b"a"), ended(commits=True, epoch=0), sent(b"b"))
+    assert read.after(ended_in_time[-1]).open == {PRODUCER: 2}
+    with pytest.raises(Violation, match="T-ONCE"):
+        read.after(log_of(sent(b"a", epoch=1), ended(commits=True, epoch=0))[-1])
+
+
+def test_who_was_fenced_is_not_given_the_id_by_naming_an_epoch() -> None:
+    invariants, _ = judge()
+    invariants.gives("tx-0", "p", owner=None, is_anew=True)
+    invariants.gives("tx-0", "p", owner=invariants.owner("tx-0"), is_anew=False)
+    invariants.gives("tx-0", "q", owner="p", is_anew=True)
+    with pytest.raises(Violation, match=r"T-FEN.*given to p, which q has fenced"):
+        invariants.gives("tx-0", "p", owner=invariants.owner("tx-0"), is_anew=False)
+
+
+def test_nobody_fences_the_one_that_has_the_id() -> None:
+    invariants, _ = judge()
+    invariants.gives("tx-0", "p", owner=None, is_anew=True)
+    invariants.fences("tx-0", "q")
+    with pytest.raises(Violation, match=r"T-FEN.*p is fenced"):
+        invariants.fences("tx-0", "p")
 
 
 @pytest.mark.parametrize("known", [{}, {PRODUCER: 1}, {8: 0}])

@@ -7,6 +7,7 @@ from broker.partition.partition import FollowerOf, LeaderOf, Partition
 from controller.metadata.image import BrokerImage
 from controller.metadata.partitions import NO_LEADER, PartitionState
 from jepsen_like.scenarios.cluster.directed_clients import values_in
+from jepsen_like.scenarios.cluster.transaction_story import TransactionStory
 from jepsen_like.scenarios.stage.story import Story, Told, appended_after, told_to_part
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.logs.logtree import Entry
@@ -33,11 +34,13 @@ class ClusterStory(Observer):
         self._active: set[int] = set()
         self._told = Told(story)
         self._written: dict[int, Entry | None] = {}
+        self._transactions = TransactionStory(story)
 
     def forget(self, node: int) -> None:
         """Its process has ended: what it says next is news."""
         self._active.discard(node)
         self._told.forget(node, ("role", "high watermark"))
+        self._transactions.forget(node)
 
     # --- Observer -----------------------------------------------------------------------
 
@@ -79,6 +82,8 @@ class ClusterStory(Observer):
         self._tell_controller(node, cluster)
         self._tell_metadata(cluster)
         self._tell_log(host)
+        if cluster.options.transaction_version:
+            self._transactions.tell(host, cluster)
         broker = cluster.broker(node)
         for partition in () if broker is None else broker.replicas:
             if partition.name == self._name:
@@ -152,6 +157,7 @@ class ClusterStory(Observer):
         self._told.tell(
             "high watermark", node, end, f"{node} knows that all before {end} is committed"
         )
+        self._transactions.tell_stable(node, partition)
 
     def _tell_role(self, node: int, told: str) -> None:
         self._told.tell("role", node, told, f"{node} {told}")

@@ -2,14 +2,16 @@
 
 Each operation is a process of its own on a connection of its own, since any of them may be left
 waiting. A reader begins at zero and is done when it has reached the high watermark that it was
-told. A register is a topic's config, as in the workload of that name.
+told; where there are transactions it reads what has committed, up to the last stable offset. A
+register is a topic's config, as in the workload of that name.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.committed_reads import ReadCommittedRequest, ReadCommittedResponse
 from jepsen_like.clients.admin_client import register_write
+from jepsen_like.clients.readable import READ_COMMITTED, readable
 from jepsen_like.histories.history import Kind, Value
 from jepsen_like.scenarios.language.forms import Names
 from jepsen_like.scenarios.stage.story import Production, Story
@@ -21,7 +23,13 @@ from jepsen_like.workloads.metadata_workloads import CONFIG
 from wire.batch import Record, build_batch, headers, records_of
 from wire.errors import ErrorCode
 from wire.messages.configs import IncrementalAlterConfigsResponse
-from wire.messages.fetching import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from wire.messages.fetching import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from wire.messages.producing import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -29,8 +37,12 @@ from wire.messages.producing import (
     ProduceResponse,
     TopicProduceData,
 )
+from wire.transaction_markers import read_marker
 
-__all__ = ["DirectedClients", "Produced", "Reader", "number_of", "values_in"]
+__all__ = ["DirectedClients", "Produced", "Reader", "number_of", "outcome_of", "values_in"]
+
+# Is called with a partition, where a reader was and is now, and what it was given, by offset.
+ReadsCommitted = Callable[[Key, int, int, Mapping[int, bytes]], None]
 
 _FETCH_BYTES = 1 << 20
 # Refused before anything was appended; after any other error the record may be there.
@@ -43,9 +55,14 @@ def number_of(value: str) -> int:
 
 
 def values_in(batches: bytes) -> Iterator[tuple[int, str]]:
-    """Offset and value of each record."""
+    """Offset and value of each record; of a control record, what it says."""
     for position, header in headers(batches):
-        for record in records_of(batches[position : position + header.size_bytes]):
+        batch = batches[position : position + header.size_bytes]
+        marker = read_marker(batch, header)
+        if marker is not None:
+            yield header.base_offset, "COMMIT" if marker.is_commit else "ABORT"
+            continue
+        for record in records_of(batch):
             yield record.offset, (record.value or b"").decode()
 
 
@@ -70,6 +87,7 @@ class Reader:
     process: int
     position: int = 0
     is_done: bool = False  # has caught up, or was refused
+    is_last: bool = False  # everything is at rest: what it cannot read is not only late
 
 
 class DirectedClients(AskingCore):
@@ -88,13 +106,15 @@ class DirectedClients(AskingCore):
         story: Story,
         *,
         timeout_ms: int,
+        reads_committed: ReadsCommitted | None = None,
     ) -> None:
-        """`timeout_ms`: when it gives up."""
+        """`timeout_ms`: when it gives up. `reads_committed` judges readers of transactions."""
         super().__init__(timeout_ms=timeout_ms)
         self.sent: dict[str, Produced] = {}  # by value
         self._acknowledged: dict[tuple[Key, int], set[int]] = {}  # sequences, by producer id
         self._production = production
         self._judge = judge
+        self._reads_committed = reads_committed
         self._names = names
         self._story = story
 
@@ -137,7 +157,7 @@ class DirectedClients(AskingCore):
             told = _produced_in(answer)
             produced.error = ErrorCode.REQUEST_TIMED_OUT if told is None else told.error_code
             self._has_produced(key, produced, told, process)
-            self._told(f"{value} {_outcome(told, self._names.of(to))}")
+            self._told(f"{value} {outcome_of(told, self._names.of(to))}")
             if producer[0] >= 0:
                 self._hears_of_sequence(key, *producer, produced.error)
 
@@ -170,12 +190,12 @@ class DirectedClients(AskingCore):
 
     # --- reading ------------------------------------------------------------------------
 
-    def read(self, key: Key, of: int) -> Reader:
+    def read(self, key: Key, of: int, *, is_last: bool = False) -> Reader:
         """Everything from zero on, of one leader."""
         self._production.note(f"a reader begins at the beginning, at {self._names.of(of)}")
         process = self._production.invoke("assign", [_name(key)], seek="beginning")
         self._production.complete(process, Kind.OK)
-        reader = Reader(process)
+        reader = Reader(process, is_last=is_last)
         self._poll(key, of, reader)
         self._send()
         return reader
@@ -186,7 +206,8 @@ class DirectedClients(AskingCore):
             partition=key[1], fetch_offset=reader.position, partition_max_bytes=_FETCH_BYTES
         )
         topic = FetchTopic(topic=TOPIC, topic_id=key[0], partitions=(place,))
-        body = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+        isolation = 0 if self._reads_committed is None else READ_COMMITTED
+        body = FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=isolation, topics=(topic,))
         self.ask(of, body, lambda answer, _now_ms: self._has_read(key, of, reader, answer))
 
     def _has_read(self, key: Key, of: int, reader: Reader, answer: object) -> None:
@@ -200,20 +221,36 @@ class DirectedClients(AskingCore):
             self._told(f"a read {why}")
             reader.is_done = True
             return
-        records = [*values_in(told.records or b"")]
         before = reader.position
-        for offset, value in records:
-            self._judge.has_read(key, offset, value.encode())
-            reader.position = offset + 1
+        records = self._taken(key, reader, told)
         pairs = [[offset, number_of(value)] for offset, value in records]
         done = [["poll", {_name(key): pairs} if pairs else {}]]
-        reader.is_done = reader.position >= told.high_watermark or reader.position == before
-        extra: dict[str, Value] = {"caught_up": True} if reader.is_done else {}
+        end_offset = (
+            told.high_watermark if self._reads_committed is None else told.last_stable_offset
+        )
+        reader.is_done = reader.position >= end_offset or reader.position == before
+        # What is open holds it back, and what has just been committed, until its marker is there.
+        is_whole = reader.is_last or end_offset == told.high_watermark
+        has_all = reader.is_done and is_whole
+        extra: dict[str, Value] = {"caught_up": True} if has_all else {}
         self._production.complete(reader.process, Kind.OK, done, extra=extra)
         text = ", ".join(f"{value} at {offset}" for offset, value in records)
         self._told(f"reads of {self._names.of(of)}: {text or 'nothing'}")
         if not reader.is_done:
             self._poll(key, of, reader)
+
+    def _taken(self, key: Key, reader: Reader, told: FetchedPartition) -> list[tuple[int, str]]:
+        """The records that the reader is given."""
+        start = reader.position
+        given: dict[int, bytes] = {}
+        for header, records in readable(told):
+            reader.position = header.next_offset
+            given |= {record.offset: record.value or b"" for record in records}
+        for offset, value in given.items():
+            self._judge.has_read(key, offset, value)
+        if self._reads_committed is not None:
+            self._reads_committed(key, start, reader.position, given)
+        return [(offset, value.decode()) for offset, value in given.items()]
 
     # --- a register ---------------------------------------------------------------------
 
@@ -260,7 +297,7 @@ def _produced_in(answer: object) -> PartitionProduceResponse | None:
     return answer.responses[0].partition_responses[0]
 
 
-def _outcome(told: PartitionProduceResponse | None, node: str) -> str:
+def outcome_of(told: PartitionProduceResponse | None, node: str) -> str:
     if told is None:
         return f"gets no answer of {node}"
     if told.error_code is not ErrorCode.NONE:

@@ -15,6 +15,7 @@ from controller.metadata.partitions import PartitionState
 from jepsen_like.clients.admin_client import reassignment
 from jepsen_like.scenarios.cluster.cluster_story import ClusterStory
 from jepsen_like.scenarios.cluster.directed_clients import DirectedClients, Produced
+from jepsen_like.scenarios.cluster.directed_transactions import COORDINATED, DirectedTransactions
 from jepsen_like.scenarios.language.forms import Misused, Names
 from jepsen_like.scenarios.stage.machines import SimulatedMachines
 from jepsen_like.scenarios.stage.steady_streams import SteadyStreams
@@ -78,10 +79,18 @@ class DirectedCluster(Awaiting):
             events_max=events_max,
         )
         self.clients = DirectedClients(
-            production, cluster, self.names, self.story, timeout_ms=options.client_timeout_ms
+            production,
+            cluster,
+            self.names,
+            self.story,
+            timeout_ms=options.client_timeout_ms,
+            reads_committed=cluster.has_read_committed if options.transaction_version else None,
         )
         self.clients.host = world.add_client(self.clients)
         self.sent = self.clients.sent
+        self.transactions = DirectedTransactions(
+            cluster, self.machines, production, self.names, self.story, self.sent
+        )
         self._convergence = Convergence(cluster, events_max=self.machines.events_max, patience=2)
         self._news = News("metadata", self.names, self.note)
         for host in cluster.hosts.values():
@@ -273,8 +282,8 @@ class DirectedCluster(Awaiting):
     def read(self, of: int) -> None:
         self.clients.read(self.key, of)
 
-    def read_to_the_end(self, of: int, within_ms: int = WAIT_MS) -> bool:
-        reader = self.clients.read(self.key, of)
+    def read_to_the_end(self, of: int, within_ms: int = WAIT_MS, *, is_last: bool = False) -> bool:
+        reader = self.clients.read(self.key, of, is_last=is_last)
         return self.machines.reach(lambda: reader.is_done, within_ms)
 
     def ask(self, node: int, body: object) -> object:
@@ -321,15 +330,29 @@ class DirectedCluster(Awaiting):
         Brokers learn of it when they do.
         """
         self.note(f"an administrator has {self.names.of(node)} elected")
-        is_elected = self._elects(node)
+        is_elected = self._elects(node, PARTITION)
         assert is_elected, f"{node} is not elected: {self.state}"
 
-    def _elects(self, node: int) -> bool:
-        self.clients.order(self.controller, reassignment(PARTITION, self._first(node)))
-        if not self.machines.reach(lambda: self.state.replicas[0] == node, WAIT_MS):
+    def elect_coordinator(self, node: int) -> None:
+        """An administrator has this node, which is in sync, elected for `__transaction_state-0`."""
+        self.note(f"an administrator has {self.names.of(node)} coordinate transactions")
+        assert self._elects(node, COORDINATED), f"{node} does not coordinate"
+
+    def _elects(self, node: int, partition: str) -> bool:
+        watched = self.cluster.partitions.watched[self.transactions.key_of(partition)]
+        assert watched.state is not None
+        first = [node, *(replica for replica in watched.state.replicas if replica != node)]
+        self.clients.order(self.controller, reassignment(partition, first))
+
+        def is_first() -> bool:
+            return watched.state is not None and watched.state.replicas[0] == node
+
+        if not self.machines.reach(is_first, WAIT_MS):
             return False
         self.clients.order(self.controller, ElectLeadersRequest())
-        return self.machines.reach(lambda: self.leader == node, WAIT_MS)
+        return self.machines.reach(
+            lambda: watched.state is not None and watched.state.leader == node, WAIT_MS
+        )
 
     # --- the end ------------------------------------------------------------------------
 
@@ -366,7 +389,7 @@ class DirectedCluster(Awaiting):
         if first in self.isr:
             self._read_of(first)
         for node in self.state.replicas:
-            if node != first and node in self.isr and self._elects(node):
+            if node != first and node in self.isr and self._elects(node, PARTITION):
                 self._read_of(node)
 
     def _read_of(self, node: int) -> None:
@@ -374,7 +397,7 @@ class DirectedCluster(Awaiting):
         if not self.machines.reach(lambda: self.is_leading(node), _LEADING_MS):
             return
         self.machines.reach(lambda: self._knows_all(node), _LEADING_MS)
-        self.read_to_the_end(node, _LEADING_MS)
+        self.read_to_the_end(node, _LEADING_MS, is_last=True)
 
     def _knows_all(self, node: int) -> bool:
         replica = self.replica(node)

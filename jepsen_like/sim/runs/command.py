@@ -6,6 +6,7 @@
     quorumlab chaos sim --catches
     quorumlab chaos sim --clients --sweep 500
     quorumlab chaos sim --cluster --sweep 1000
+    quorumlab chaos sim --cluster --having consumers,newer-metadata --sweep 100
 
 Without `--cluster` the metadata quorum alone is simulated; with `--clients` nothing is judged but
 what its clients see. Prints the line that replays a failure.
@@ -18,6 +19,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 
 from jepsen_like.planted.every_bug import (
@@ -28,7 +30,7 @@ from jepsen_like.planted.every_bug import (
     SURVIVORS,
 )
 from jepsen_like.planted.planting import Plants
-from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS
+from jepsen_like.sim.assemblies.cluster.cluster_options import CLUSTER_FIRING_KINDS, EXTRAS
 from jepsen_like.sim.assemblies.cluster.cluster_run import run_cluster
 from jepsen_like.sim.assemblies.quorum.appending_clients import run_with_clients
 from jepsen_like.sim.assemblies.quorum.quorum_options import FIRING_KINDS
@@ -89,7 +91,25 @@ Say = Callable[[str], None]  # some lines, for people or as JSON
 
 def run_sim(args: SimpleNamespace, sweep_seeds: Sweep | None = None, say: Say = print) -> int:
     """Do what was parsed; returns the exit code. Sweeps run here, or as `sweep_seeds` does it."""
+    wanted = frozenset((args.having or "").replace("-", " ").split(",")) - {""}
+    if problem := _not_had(args, wanted):
+        return _refuse(f"--having {args.having}: {problem}")
     simulated = CLUSTER if args.cluster else CLIENTS if args.clients else QUORUM
+    if wanted:
+        run_wanted = partial(run_cluster, wants=wanted)
+        simulated = replace(CLUSTER, flag=f" --cluster --having {args.having}", run=run_wanted)
+    return _run(simulated, args, sweep_seeds or swept_here(args), say)
+
+
+def _not_had(args: SimpleNamespace, wanted: frozenset[str]) -> str:
+    """Why runs cannot have that; empty if they can."""
+    if wanted and not args.cluster:
+        return "only whole clusters have that: add --cluster"
+    known = ", ".join(name.replace(" ", "-") for name in EXTRAS)
+    return "" if wanted <= EXTRAS.keys() else f"there are {known}"
+
+
+def _run(simulated: Simulated, args: SimpleNamespace, sweep_seeds: Sweep, say: Say) -> int:
     known = simulated.all_plants
     if args.plants:
         for name, plant in sorted(known.items()):
@@ -114,7 +134,7 @@ def run_sim(args: SimpleNamespace, sweep_seeds: Sweep | None = None, say: Say = 
         return _refuse(f"--sweep {args.sweep}: at least one seed")
     if args.sweep is None:
         return _run_one(simulated, args, say)
-    return _run_sweep(simulated, args, sweep_seeds or swept_here(args), say)
+    return _run_sweep(simulated, args, sweep_seeds, say)
 
 
 def swept_here(args: SimpleNamespace) -> Sweep:

@@ -14,6 +14,7 @@ ABOUT_SIM = (
 SIM_OPTIONS = """
     | --cluster  whole clusters: controllers, brokers, clients
     | --clients  judge the quorum only by what its clients see
+    --having NAMES  with --cluster: what runs surely have: consumers, newer-metadata, …
     --first N [0]  of a sweep (default: 0)
     | --seed N  run this one seed (default: 0)
     | --sweep COUNT [int]  run COUNT seeds from --first on

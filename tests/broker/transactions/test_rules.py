@@ -116,6 +116,14 @@ def test_a_producer_goes_on_unless_another_has_begun(
     assert (decision if isinstance(result, Refused) else identity(decision)) == result
 
 
+@pytest.mark.parametrize("expected", [Producer(7, 4), Producer(7, 3), Producer(6, LAST_EPOCH)])
+def test_who_names_another_epoch_ends_nothing_that_is_open(expected: Producer) -> None:
+    """Scenario 38: a zombie had its successor's transaction aborted, and both were fenced."""
+    known = known_in(ONGOING, previous_producer_id=6)
+    assert init(known, expected) == FENCED
+    assert step(init(known, Producer(7, 5))).state is TransactionState.PREPARE_ABORT
+
+
 def test_a_producer_goes_on_after_its_id_ran_out_of_epochs() -> None:
     known = known_in(EMPTY, 0, producer_id=8, previous_producer_id=7, last_producer_epoch=32766)
     assert identity(init(known, Producer(7, 32766))) == (8, 0)

@@ -104,6 +104,8 @@ def test_a_command_that_cannot_be_obeyed(command: str, said: str) -> None:
         ("produce orders-0", "`produce orders-0` cannot be read: write `produce PARTITION VALUE`"),
         ("prefer 2", "there is no active controller"),
         ("wipe 1", "1 is up"),
+        ("p commits", "no producer is named p: `p = new producer of VALUE` is one"),
+        ("p = new producer of shop", "there are no transactions here: start with transaction_ver"),
         ("expect 1 is fenced", "1 is no broker: 2, 3"),
         ("propose", "there is no `propose`"),
     ],
@@ -111,6 +113,21 @@ def test_a_command_that_cannot_be_obeyed(command: str, said: str) -> None:
 def test_a_command_that_a_cluster_cannot_obey(command: str, said: str) -> None:
     problem = problem_of("start 1 controllers, 2 brokers", command, "----")
     assert problem.startswith(f"x.txt:4: {said}"), problem
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("p writes a to bills-0", "there is no bills-0"),
+        ("p writes a to orders-0", "p has no id yet: `deliver until p is done`"),
+        ("p begins again", "p has no id yet"),
+        ("p aborts", "p has no transaction: `p writes VALUE to PARTITION` begins one"),
+    ],
+)
+def test_a_command_that_a_producer_cannot_obey(command: str, said: str) -> None:
+    start = "start 1 controllers, 2 brokers with transaction_version=2"
+    begun = (start, "deliver until ready", "p = new producer of shop")
+    assert problem_of(*begun, command, "----").startswith(f"x.txt:6: {said}")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ the partitions. What happens to a cluster is decided by `cluster_run` (at random
 schedule (`jepsen_like.scenarios.cluster.directed_cluster`).
 """
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from broker.broker import Broker
 from controller.metadata.image import MetadataImage
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, ClientSettings
 from jepsen_like.sim.assemblies.cluster.clients.cluster_administrator import Admin
+from jepsen_like.sim.assemblies.cluster.clients.group_consumers import GroupConsumer
 from jepsen_like.sim.assemblies.cluster.clients.group_members import GroupMember
 from jepsen_like.sim.assemblies.cluster.clients.operators import (
     GroupCommits,
@@ -34,6 +36,7 @@ from jepsen_like.sim.assemblies.cluster.invariants.broker_invariants import (
     SettingInvariants,
     ToldEnds,
 )
+from jepsen_like.sim.assemblies.cluster.invariants.consumer_invariants import ConsumerInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.controller_invariants import ControllerInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.group_invariants import (
     GroupInvariants,
@@ -130,9 +133,16 @@ class Cluster(Assembly[ClusterNode], Observer):
             by_turn.append(self._groups)
         if operations.member_count:
             by_turn.append(membership)
-        self.transactions = TransactionInvariants(self.partitions, fired)
-        if operations.transaction_producers:
+        self.transactions = TransactionInvariants(
+            self.partitions, fired, version=options.transaction_version
+        )
+        if options.transaction_version:
             by_turn.append(self.transactions)
+        self._consumers = ConsumerInvariants(
+            self._broker_of, self.partitions, lambda: world.events_done, fired
+        )
+        if operations.consumer_count:
+            by_turn.append(self._consumers)
         rules: list[Observer] = [
             TurnInvariants(),
             self.quorum,
@@ -149,6 +159,8 @@ class Cluster(Assembly[ClusterNode], Observer):
             rules.append(SettingInvariants(self._broker_of, images, self.partitions, fired))
         if operations.member_count:
             rules.append(membership)
+        if operations.consumer_count:
+            rules.append(self._consumers)
         for rule in rules:
             world.judge(rule)
 
@@ -166,7 +178,13 @@ class Cluster(Assembly[ClusterNode], Observer):
             SettingChanges(world, options, self.partitions),
         )
         numbers = range(operations.member_count)
-        self.members = tuple(GroupMember(world, options, number) for number in numbers)
+        self.members: tuple[GroupMember | GroupConsumer, ...] = (
+            *(GroupMember(world, options, number) for number in numbers),
+            *(
+                GroupConsumer(world, options, self._consumers, number)
+                for number in range(operations.consumer_count)
+            ),
+        )
         producers = range(operations.transaction_producers)
         self.producers = tuple(
             TransactionalProducer(world, options, self.client, self.transactions, number)
@@ -308,6 +326,13 @@ class Cluster(Assembly[ClusterNode], Observer):
     def has_read(self, key: Key, offset: int, value: bytes) -> None:
         with self.world.judging:
             self.partitions.has_read(key, offset, value)
+
+    def has_read_committed(
+        self, key: Key, start: int, end: int, given: Mapping[int, bytes]
+    ) -> None:
+        """A reader of transactions has gone from one offset to another, and was given this."""
+        with self.world.judging:
+            self.transactions.has_read(key, start, end, given)
 
     def refused_position(self, key: Key, offset: int) -> None:
         with self.world.judging:

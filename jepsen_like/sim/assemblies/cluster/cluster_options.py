@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from broker.transactions.transaction import EPOCH_BUMPS
+from controller.metadata.metadata_version import NEWEST as NEWEST_LEVEL
 from jepsen_like.sim.assemblies.quorum.quorum_options import Options, draw_storage, scaled
 from jepsen_like.sim.counts import CHANCES
 from jepsen_like.sim.disks.node_disk import DiskFaults
@@ -29,6 +31,8 @@ __all__ = [
     "CLUSTER_FIRING_KINDS",
     "CLUSTER_NEMESIS_KINDS",
     "DIRECTORY_KINDS",
+    "DRAWN_METADATA_VERSION",
+    "EXTRAS",
     "OPERATION_KINDS",
     "ClusterOptions",
     "Operations",
@@ -60,6 +64,10 @@ OPERATION_KINDS = (
     "wide_created",
     "wide_deleted",
 )
+# That of Kafka 4.0. Records of another one have other sizes, and these are in the times of a run:
+# every seed would be another run, and what is known of seeds lost.
+DRAWN_METADATA_VERSION = 25
+_NEWER_LEVELS = range(DRAWN_METADATA_VERSION + 1, NEWEST_LEVEL + 1)
 _COMMIT_SHARE = 0.4
 _DELETION_SHARE = 0.3
 _OLDER_SHARE = 0.25
@@ -104,6 +112,8 @@ class Operations:
     commit_interval_ms: int = 0  # groups commit offsets
     member_count: int = 0  # members of groups that rebalance
     member_interval_ms: int = 0  # between two requests of a member
+    consumer_count: int = 0  # members of groups in which the coordinator assigns (KIP-848)
+    consumer_interval_ms: int = 0  # between two requests of one
     transaction_producers: int = 0  # of three, two share a transactional id
     transaction_interval_ms: int = 0  # between two operations of one
     deletion_interval_ms: int = 0  # records of the client are deleted
@@ -142,6 +152,9 @@ class ClusterOptions:
     calm_start: bool = True  # no faults before everything is up and in sync for the first time
     admin_interval_ms: int = 0  # between two operations; 0: none
     operations: Operations = field(default_factory=Operations)
+    metadata_version: int = DRAWN_METADATA_VERSION
+    transaction_version: int = 0  # 0: nobody looks at transactions
+    verifies_transactions: bool = True  # transaction.partition.verification.enable
 
     directories: int = 1  # of each broker, for its partitions
     directory_failure_ms: int = 0  # between two failures of one, on average; 0: none
@@ -172,7 +185,9 @@ class ClusterOptions:
         """L-GRP: whoever is gone is missed, and two rebalances follow; each member looks for the
         coordinator on every broker before."""
         rounds = 2 * len(self.brokers) + 8
-        return 3 * self.client_timeout_ms + rounds * 2 * self.operations.member_interval_ms
+        operations = self.operations
+        interval_ms = max(operations.member_interval_ms, operations.consumer_interval_ms)
+        return 3 * self.client_timeout_ms + rounds * 2 * interval_ms
 
     @property
     def transactions_bound_ms(self) -> int:
@@ -187,12 +202,15 @@ class ClusterOptions:
 
 def draw_run(world: VirtualTime, *, wants: Collection[str] = ()) -> ClusterOptions:
     """All that a seed decides before its run begins, and surely what is wanted: `directories`,
-    `members`, `transactions`, or `partition storage`."""
+    `members`, `transactions`, or `partition storage`; and what no seed has unless it is wanted:
+    `newer metadata`, where the nodes know all features of today, at a level that Kafka 4.0 did not
+    have, and `consumers`, groups of KIP-848.
+    """
     options = draw_cluster_options(world.fork("options"))
     unit_ms = options.quorum.election_timeout_ms
     quorum = draw_storage(options.quorum, world.fork("storage"))
     options = replace(options, quorum=quorum, operations=_draw_operations(world, unit_ms))
-    for what, (share, stream, draw) in _EXTRAS.items():
+    for what, (share, stream, draw) in EXTRAS.items():
         random = world.fork(stream)
         is_drawn = random.random() < share
         if (is_drawn or what in wants) and not (draw is _on_storage and "directories" in wants):
@@ -235,7 +253,7 @@ def _with_transactions(options: ClusterOptions, random: Random) -> ClusterOption
     """Transactional producers write, while groups commit offsets, too."""
     unit_ms = options.quorum.election_timeout_ms
     return _with_commits(
-        options,
+        replace(options, transaction_version=EPOCH_BUMPS),
         transaction_producers=random.choice((1, 2, 3)),
         transaction_interval_ms=unit_ms // random.choice((3, 6)),
     )
@@ -256,13 +274,29 @@ def _with_directories(options: ClusterOptions, random: Random) -> ClusterOptions
     )
 
 
+def _with_consumers(options: ClusterOptions, random: Random) -> ClusterOptions:
+    """Groups in which the coordinator assigns, of a topic with enough partitions for that."""
+    unit_ms = options.quorum.election_timeout_ms
+    return _with_commits(
+        replace(options, partitions=random.choice((2, 4))),
+        consumer_count=random.choice((2, 3, 6)),
+        consumer_interval_ms=unit_ms // random.choice((3, 6)),
+    )
+
+
+def _at_newer_level(options: ClusterOptions, random: Random) -> ClusterOptions:
+    return replace(options, metadata_version=random.choice(_NEWER_LEVELS))
+
+
 # What some runs have beside, in the order in which it is drawn: its share of the runs, the random
 # stream, and how the options change.
-_EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
+EXTRAS: Mapping[str, tuple[float, str, Callable[[ClusterOptions, Random], ClusterOptions]]] = {
     "members": (1 / 8, "operations/consumers", _with_members),
     "transactions": (1 / 4, "operations/transactions", _with_transactions),
     "directories": (1 / 5, "directories", _with_directories),
     "partition storage": (1 / 12, "partition storage", _on_storage),
+    "consumers": (0.0, "operations/consumer protocol", _with_consumers),
+    "newer metadata": (0.0, "newer metadata", _at_newer_level),
 }
 
 

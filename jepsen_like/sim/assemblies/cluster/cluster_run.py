@@ -137,6 +137,7 @@ def _wanted_by(plants: Sequence[str]) -> frozenset[str]:
     wanted = {
         "members": any(name in BUGS["group"] for name in plants),
         "transactions": any(name in BUGS["transaction"] for name in plants),
+        "consumers": any(name in BUGS["consumer"] for name in plants),
         "directories": any(name in BUGS["directory"] for name in plants),
         "partition storage": any(
             name in BUGS["partition_file"] or name in BUGS["partition_file_survivors"]
@@ -153,10 +154,15 @@ def run_cluster(
     plant: str | None = None,
     until_event: int | None = None,
     tracer: Observer | None = None,
+    wants: frozenset[str] = frozenset(),
 ) -> Outcome:
-    """Run one seed, on the shipped rules or with the planted bug `plant`."""
+    """Run one seed, on the shipped rules or with the planted bug `plant`.
+
+    `wants`: what it surely has, see `draw_run`.
+    """
     with planted(plant):
-        simulation = ClusterRun(seed, options, tracer, wants=_wanted_by((plant or "").split(",")))
+        wanted = wants | _wanted_by((plant or "").split(","))
+        simulation = ClusterRun(seed, options, tracer, wants=wanted)
         ending = ending_of_run(simulation.run, until_event, events_max=_EVENTS_MAX)
         cluster = simulation.cluster
         return outcome_of(
@@ -171,7 +177,7 @@ def check_end(cluster: Cluster) -> None:
     for in partitions that were not excused.
     """
     _keeps_decisions(cluster)
-    if cluster.options.operations.transaction_producers:
+    if cluster.options.transaction_version:
         _keeps_transactions(cluster)
     for watched in cluster.partitions.watched.values():
         state = watched.state

@@ -15,7 +15,6 @@ from broker.membership.lifecycle import BrokerState
 from broker.partition.isr import Committed
 from broker.partition.partition import LeaderOf, Partition
 from controller.metadata.partitions import NO_LEADER
-from jepsen_like.sim.assemblies.cluster.clients.group_members import PIECES
 from jepsen_like.sim.assemblies.cluster.cluster import Cluster
 from jepsen_like.sim.assemblies.cluster.invariants.watched import TOPIC, Key, Watched
 from jepsen_like.sim.violation import Stuck
@@ -179,7 +178,8 @@ def groups_are_stable(cluster: Cluster) -> str:
         members = [member for member in cluster.members if member.group == group]
         shares = [sorted(member.pieces or ()) for member in members]
         generations = {member.generation for member in members}
-        is_stable = len(generations) == 1 and sorted(chain(*shares)) == sorted(PIECES)
+        all_pieces = sorted(members[0].all_pieces)
+        is_stable = len(generations) == 1 and sorted(chain(*shares)) == all_pieces
         if not is_stable or any(member.pieces is None for member in members):
             return f"{group}: generations {generations}, {shares}"
     return ""
@@ -302,7 +302,7 @@ class Convergence:
         cluster.client.produces = False
         for producer in cluster.producers:
             producer.works = False
-        if cluster.producers:
+        if options.transaction_version:
             self.reach("L-TXN", transactions_have_ended, options.transactions_bound_ms)
         self.reach("L-HW", everything_is_settled, write_ms)
         self.reach("L-BR", follows_metadata(cluster), options.quorum.catch_up_bound_ms)

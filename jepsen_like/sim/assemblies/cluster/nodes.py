@@ -10,7 +10,7 @@ from uuid import UUID
 from broker.broker import Broker
 from broker.config import BrokerConfig, GroupConfig
 from controller.committed_reads import CommittedReads
-from controller.config import ControllerConfig
+from controller.config import SUPPORTED_FEATURES, ControllerConfig
 from controller.controller import Controller
 from controller.metadata.metadata_version import (
     GROUP_VERSION,
@@ -19,7 +19,10 @@ from controller.metadata.metadata_version import (
     OLDEST_SUPPORTED,
     TRANSACTION_VERSION,
 )
-from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
+from jepsen_like.sim.assemblies.cluster.cluster_options import (
+    DRAWN_METADATA_VERSION,
+    ClusterOptions,
+)
 from jepsen_like.sim.assemblies.quorum.simulated_quorum import CLUSTER_ID, start_raft
 from jepsen_like.sim.logs.running_replica import RunningReplica
 from jepsen_like.sim.time.virtual_time import VirtualTime
@@ -43,12 +46,11 @@ __all__ = [
 BROKER_LISTENER = "PLAINTEXT"
 _ELR = "eligible.leader.replicas.version"
 # Those of Kafka 4.0. What a node supports is in its registration, whose size is in the times of a
-# run: with another feature every seed would be another run, and what is known of seeds lost.
-_LEVEL = 25
+# run.
 _FEATURES = tuple(
     Feature(name=name, min_supported_version=oldest, max_supported_version=newest)
     for name, oldest, newest in (
-        (METADATA_VERSION, OLDEST_SUPPORTED, _LEVEL),
+        (METADATA_VERSION, OLDEST_SUPPORTED, DRAWN_METADATA_VERSION),
         (KRAFT_VERSION, 0, 1),
         (_ELR, 0, 1),
         (GROUP_VERSION, 0, 1),
@@ -56,6 +58,8 @@ _FEATURES = tuple(
         (_ELR, 0, 1),  # once more: its bytes have always been there
     )
 )
+
+_UNVERIFIED = ("transaction.partition.verification.enable", "false")
 
 # The broker that a node has run last; None if it is a controller.
 BrokerOf = Callable[[Host], Broker | None]
@@ -91,6 +95,11 @@ class ClusterNode(RunningReplica):
             self.broker.begin_shutdown(now_ms)
 
 
+def _features(options: ClusterOptions) -> tuple[Feature, ...]:
+    is_of_today = options.metadata_version > DRAWN_METADATA_VERSION
+    return SUPPORTED_FEATURES if is_of_today else _FEATURES
+
+
 def listener(node_id: int, name: str, *, port: int = 9092) -> RegisteredListener:
     return RegisteredListener(name=name, host=f"node-{node_id}", port=port, security_protocol=0)
 
@@ -104,11 +113,16 @@ def start_controller(host: Host, options: ClusterOptions, world: VirtualTime) ->
         cluster_id=CLUSTER_ID,
         incarnation_id=random_uuid(random),
         listeners=(listener(host.node_id, "CONTROLLER", port=9093),),
-        features=_FEATURES,
+        features=_features(options),
         bootstrap_features={
-            METADATA_VERSION: _LEVEL,
+            METADATA_VERSION: options.metadata_version,
             **({_ELR: 1} if options.elr else {}),
-            **({TRANSACTION_VERSION: 2} if options.operations.transaction_producers else {}),
+            **({GROUP_VERSION: 1} if options.operations.consumer_count else {}),
+            **(
+                {TRANSACTION_VERSION: options.transaction_version}
+                if options.transaction_version
+                else {}
+            ),
         },
         session_timeout_ms=options.session_timeout_ms,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
@@ -147,7 +161,7 @@ def start_broker(
         inter_broker_listener_name=BROKER_LISTENER,
         log_dirs=directories.online,
         has_offline_log_dirs=bool(directories.unreadable),
-        features=_FEATURES,
+        features=_features(options),
         previous_broker_epoch=previous_epoch,
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         session_timeout_ms=options.session_timeout_ms,
@@ -162,7 +176,12 @@ def start_broker(
         auto_create_topics=False,
         log_retention_check_interval_ms=options.operations.retention_check_ms,
         log_cleaner_enable=False,  # the invariants take a batch for what it was when it was written
-        groups=GroupConfig(initial_rebalance_delay_ms=0, min_session_timeout_ms=0),
+        groups=GroupConfig(
+            initial_rebalance_delay_ms=0,
+            min_session_timeout_ms=0,
+            consumer_session_timeout_ms=options.client_timeout_ms,
+        ),
+        properties=() if options.verifies_transactions else (_UNVERIFIED,),
     )
     random = world.fork(f"broker/{host.node_id}/{host.incarnation}")
     broker = Broker.of_quorum(config, raft, random, found=host.disk.found)

@@ -28,9 +28,9 @@ from wire.messages.groups import (
     SyncGroupResponse,
 )
 
-__all__ = ["PIECES", "GroupMember"]
+__all__ = ["GroupMember"]
 
-PIECES = frozenset(range(4))  # of work, in each group
+_PIECES = frozenset(range(4))  # of work, in each group
 _GROUP_SIZE = 3
 _TYPE, _PROTOCOL = "consumer", "dealt"
 _PROTOCOLS = (JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),)
@@ -51,6 +51,7 @@ class GroupMember(Operator):
         super().__init__(world, options, options.operations.member_interval_ms)
         self._random = world.fork(f"{self.stream}/{number}")
         self.group = f"members-{number // _GROUP_SIZE}"
+        self.all_pieces = _PIECES
         self.is_restless = True  # it leaves and dies now and then
         self.generation = -1
         self.pieces: frozenset[int] | None = None  # None: it has no assignment, or joins again
@@ -165,7 +166,7 @@ class GroupMember(Operator):
         self.generation = answer.generation_id
         self._is_syncing = True
         dealt = [bytearray() for _ in answer.members]
-        for piece in sorted(PIECES) if dealt else ():
+        for piece in sorted(_PIECES) if dealt else ():
             self._random.choice(dealt).append(piece)
         self._assignments = tuple(
             SyncGroupRequestAssignment(member_id=member.member_id, assignment=bytes(pieces))

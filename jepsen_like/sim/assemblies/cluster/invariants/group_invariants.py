@@ -201,7 +201,8 @@ class MembershipInvariants(Observer):
         assert isinstance(body, OfMember), body
         self._asked.pop((host.node_id, event.token), None)
         coordinator = self._coordinator(host, body.group_id)
-        if coordinator is not None:
+        # Where the coordinator assigns there are no generations: see `consumer_invariants`.
+        if coordinator is not None and body.group_id not in coordinator.consumers.groups:
             group = self._group(body.group_id)
             served = group.by(coordinator)
             newest = max(served.handed_out, group.newest_assigned(coordinator))

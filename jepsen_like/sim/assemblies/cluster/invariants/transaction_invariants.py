@@ -1,6 +1,8 @@
 """Transactions (T-*), judged from logs and from what producers and readers were told.
 
-T-FEN   a producer that was fenced writes nothing: in every log, a producer's epochs never fall
+T-FEN   a producer that was fenced writes nothing: in every log, a producer's epochs never fall. Nor
+        does it get the id back by naming the epoch that it had (KIP-360), and nobody fences the one
+        that has the id
 T-ONCE  a marker ends the transaction that it is of, and no other: what comes late or twice does
         nothing
 T-LSO   a leader's last stable offset is where the first transaction begins that is open, or the
@@ -11,8 +13,9 @@ T-READ  a reader of committed records is given those of transactions that have c
 T-ALL   all of a transaction is committed or nothing, as its producer was told
 T-OFF   so are the offsets of its groups
 
-Markers have a higher epoch than the records they end: all producers here use transaction.version 2
-(KIP-890). A partition whose ISR was lost is excused, as everywhere (`partition_invariants`).
+With transaction.version 2 (KIP-890) markers have a higher epoch than the records they end; before,
+the same, and a late one cannot be told from a repetition. A partition whose ISR was lost is
+excused, as everywhere (`partition_invariants`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +26,7 @@ from typing import NamedTuple
 from broker.broker import Broker
 from broker.groups.offsets_topic import OFFSETS_TOPIC
 from broker.partition.partition import LeaderOf, Partition
+from broker.transactions.transaction import EPOCH_BUMPS
 from broker.transactions.transactions_topic import TRANSACTIONS_TOPIC
 from jepsen_like.sim.assemblies.cluster.invariants.partition_invariants import PartitionInvariants
 from jepsen_like.sim.assemblies.cluster.invariants.watched import Key, ShownPartitions, Watched
@@ -64,7 +68,7 @@ class _Transactions(NamedTuple):
 _NONE = _Transactions(MappingProxyType({}), MappingProxyType({}))
 
 
-def _after(entry: Entry, before: _Transactions) -> _Transactions:
+def _after(entry: Entry, before: _Transactions, version: int) -> _Transactions:
     """Raises `Violation`: T-FEN and T-ONCE are seen where a batch is written."""
     header = read_header(entry.records)
     producer, epoch = header.producer_id, header.producer_epoch
@@ -72,7 +76,8 @@ def _after(entry: Entry, before: _Transactions) -> _Transactions:
         return before
     known = before.epochs.get(producer, -1)
     marker = read_marker(entry.records, header)
-    is_late = epoch < known or (epoch == known and producer in before.open)
+    is_of_open = epoch == known and producer in before.open
+    is_late = epoch < known or (is_of_open and version >= EPOCH_BUMPS)
     if marker is not None and is_late:
         told = f"a marker of {producer} in epoch {epoch}, {entry}, after {known}"
         raise Violation("T-ONCE", told)
@@ -89,7 +94,8 @@ def _after(entry: Entry, before: _Transactions) -> _Transactions:
 class _ReadLog:
     """The transactions of each log, batch by batch, over all nodes and all time."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int) -> None:
+        self._version = version
         self._after: dict[Entry, _Transactions] = {}
 
     def after(self, last: Entry | None) -> _Transactions:
@@ -99,7 +105,7 @@ class _ReadLog:
             last = last.parent
         known = _NONE if last is None else self._after[last]
         for entry in reversed(unread):
-            known = self._after[entry] = _after(entry, known)
+            known = self._after[entry] = _after(entry, known, self._version)
         return known
 
 
@@ -121,11 +127,15 @@ def outcomes(entries: Sequence[Entry]) -> Iterator[tuple[Entry, bool | None]]:
 class TransactionInvariants:
     """Raises `Violation`."""
 
-    def __init__(self, partitions: PartitionInvariants, fired: Callable[[str], None]) -> None:
+    def __init__(
+        self, partitions: PartitionInvariants, fired: Callable[[str], None], *, version: int
+    ) -> None:
+        """`version` is the cluster's transaction.version."""
         self._partitions = partitions
         self._fired = fired
         self._made: dict[str, list[Made]] = {}  # by transactional id
-        self._logs = _ReadLog()
+        self._logs = _ReadLog(version)
+        self._owners: dict[str, object] = {}  # by transactional id: to whom it was given last
         self._shown = ShownPartitions()
         self._stable: dict[tuple[int, Key], tuple[int, int]] = {}  # epoch and last stable offset
         self._reached: dict[tuple[int, Key], int] = {}  # the highest high watermark of a process
@@ -136,6 +146,30 @@ class TransactionInvariants:
         made = Made(transactional_id, producer_epoch)
         self._made.setdefault(transactional_id, []).append(made)
         return made
+
+    def owner(self, transactional_id: str) -> object:
+        """To whom the id was given last; None: to nobody yet."""
+        return self._owners.get(transactional_id)
+
+    def gives(
+        self, transactional_id: str, producer: object, *, owner: object, is_anew: bool
+    ) -> None:
+        """A producer has asked for the id when it was the `owner`'s, and was given it.
+
+        Not `is_anew`: it named the epoch that it had, and gets it only if nobody else had it since.
+        """
+        if not is_anew and owner is not producer:
+            raise Violation(
+                "T-FEN", f"{transactional_id} is given to {producer}, which {owner} has fenced"
+            )
+        self._owners[transactional_id] = producer
+
+    def fences(self, transactional_id: str, producer: object) -> None:
+        """The end of its transaction, whose time is not up, is refused for good."""
+        if self.owner(transactional_id) is producer and not self.has_forgotten:
+            raise Violation(
+                "T-FEN", f"{producer} is fenced, and nobody else was given {transactional_id}"
+            )
 
     @property
     def has_forgotten(self) -> bool:
