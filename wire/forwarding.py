@@ -10,7 +10,15 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from wire.api_table import ListenerKind, api_by_key
-from wire.apis import DecodedRequest, UnsupportedVersion, decode_request, encode_response
+from wire.apis import (
+    DecodedRequest,
+    UnsupportedVersion,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    read_header,
+)
 from wire.errors import ErrorCode
 from wire.message import Message, fields_of
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
@@ -18,7 +26,15 @@ from wire.messages.voters import DescribeQuorumResponse
 from wire.security.principals import ANONYMOUS, Principal, decode_principal, encode_principal
 from wire.varint import Malformed
 
-__all__ = ["Opened", "has_error", "unwrap", "wrap_request", "wrap_response"]
+__all__ = [
+    "Opened",
+    "has_error",
+    "reframed",
+    "unwrap",
+    "unwrap_response",
+    "wrap_request",
+    "wrap_response",
+]
 
 
 class Opened(NamedTuple):
@@ -36,6 +52,24 @@ def wrap_request(
         request_principal=encode_principal(principal),
         client_host_address=ip_address(client_host).packed,
     )
+
+
+def reframed(frame: bytes, body: object) -> bytes:
+    """The same request with another body."""
+    request = decode_request(frame)
+    head = request.api_version, request.correlation_id, request.client_id
+    return b"".join(encode_request(body, *head))
+
+
+def unwrap_response(answer: object, frame: bytes) -> object:
+    """The answer to the request in `frame` that is in an envelope, if it can be read."""
+    if not isinstance(answer, EnvelopeResponse) or answer.response_data is None:
+        return answer
+    header = read_header(frame)
+    try:
+        return decode_response(answer.response_data, header.api_key, header.api_version)[1]
+    except Malformed:
+        return answer
 
 
 def unwrap(envelope: EnvelopeRequest) -> Opened | ErrorCode:

@@ -91,7 +91,7 @@ class OffsetRequests:
         changes, response = offsets.commit(
             request, self.config, topic_with, now_ms, stale, by_id=by_id
         )
-        if changes:
+        if offsets.reaches_group(response):
             self.keep(request.group_id, now_ms)
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:
@@ -156,7 +156,7 @@ class OffsetRequests:
         changes, response = transactional_offsets.commit(
             request, self.config, topic_with, now_ms, stale
         )
-        if changes:
+        if offsets.reaches_group(response):
             self.keep(request.group_id, now_ms)
 
         def concluded(error: ErrorCode, _now_ms: int) -> None:

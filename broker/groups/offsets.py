@@ -29,6 +29,7 @@ from wire.messages.group_offsets import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from wire.messages.transactions import TxnOffsetCommitResponse
 from wire.primitives import INT64_MAX, ZERO_UUID
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "check_commit",
     "commit",
     "fetch",
+    "reaches_group",
     "refused_commit",
     "refused_fetch",
 ]
@@ -45,6 +47,7 @@ __all__ = [
 GroupOffsets = dict[Place, CommittedOffset]  # of a group
 TopicIdOf = Callable[[str], UUID | None]  # None: there is no such topic
 TopicWith = Callable[[str, int], UUID | None]  # its id; None: there is no such partition
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 # --- commit ---------------------------------------------------------------------------------
@@ -127,6 +130,13 @@ def _unknown(topic: OffsetCommitRequestTopic, by_id: bool) -> ErrorCode:
     """No topic has the id, if none has given its name to it."""
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.UNKNOWN_TOPIC_ID if by_id and not topic.name else unknown
+
+
+def reaches_group(response: OffsetCommitResponse | TxnOffsetCommitResponse) -> bool:
+    """Does a commit make a group that is not there? As in Kafka: if one of its partitions exists,
+    even if what is committed for it is refused."""
+    errors = (each.error_code for topic in response.topics for each in topic.partitions)
+    return any(error not in _UNKNOWN for error in errors)
 
 
 def _partition_error(asked: OffsetCommitRequestPartition, config: GroupConfig) -> ErrorCode:

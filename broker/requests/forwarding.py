@@ -9,6 +9,7 @@ travels as it is.
 Source: KIP-590; Kafka's ForwardingManager.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -61,6 +62,7 @@ _RETRY_BACKOFF_MS = 50
 class Forwarded:
     request: Request
     until_ms: int
+    amend: Callable[[object], object] | None = None  # the controller's answer
     is_done: bool = False
 
 
@@ -79,8 +81,13 @@ class Forwarding:
         self._deadlines = deadlines
         self._retries: list[tuple[int, Forwarded]] = []  # (when, what), in this order
 
-    def handle(self, request: Request, now_ms: int) -> None:
-        forwarded = Forwarded(request, now_ms + self._timeout_ms)
+    def handle(
+        self,
+        request: Request,
+        now_ms: int,
+        amend: Callable[[object], object] | None = None,
+    ) -> None:
+        forwarded = Forwarded(request, now_ms + self._timeout_ms, amend)
         if self._deadlines.add(forwarded, forwarded.until_ms, partial(self._expire, forwarded)):
             self._send(forwarded, now_ms)
         else:
@@ -119,7 +126,8 @@ class Forwarding:
             return
         match event:
             case Response(body=body) if not has_error(body, ErrorCode.NOT_CONTROLLER):
-                self._reply(forwarded, body)
+                amend = forwarded.amend
+                self._reply(forwarded, body if amend is None else amend(body))
             case RequestFailed(failure=Failure.UNSUPPORTED_VERSION):
                 self._refuse(forwarded, ErrorCode.UNSUPPORTED_VERSION)
             case _:

@@ -172,11 +172,10 @@ def _incremented(
     item: messages.AlterConfigsResource,
     now: Mapping[str, str],
 ) -> Values | Refusal:
-    """The values `now`, with each operation of the item done."""
-    if len({entry.name for entry in item.configs}) < len(item.configs):
-        return Refusal(ErrorCode.INVALID_REQUEST, "Each config key must appear at most once.")
+    """The values `now`, with each operation of the item done; of a name that comes again, the last
+    one counts, as in Kafka. Brokers refuse it."""
     values = dict(now)
-    for entry in item.configs:
+    for entry in {entry.name: entry for entry in item.configs}.values():
         name, value = entry.name, entry.value
         if entry.config_operation == Operation.DELETE:
             values.pop(name, None)

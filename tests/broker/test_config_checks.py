@@ -4,21 +4,27 @@ from typing import Any
 
 import pytest
 
-from broker.requests.config_checks import ConfigChecks
+from broker.requests.config_checks import ConfigChecks, problem
 from controller.metadata.image import ResourceType
 from quorum.core.config_effects import CheckConfigs, ConfigsChecked
 from quorum.core.effects import Reply, Request
 from quorum.core.outbox import Outbox
 from tests.broker.brokers import Brokers
+from wire.apis import decode_request, encode_request
 from wire.errors import ErrorCode
+from wire.forwarding import wrap_response
+from wire.message import replace
 from wire.messages.configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
+    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
     LegacyConfig,
     LegacyResource,
 )
+from wire.messages.registration import EnvelopeResponse
 
 STORE = "listener.name.out.ssl.keystore.location"
 OWN = {STORE: "/old", "ssl.keystore.type": "PEM", "log.cleaner.threads": "2"}
@@ -33,8 +39,12 @@ class Checks:
         self.checks = ConfigChecks(
             cluster=cluster,
             outbox=self.outbox,
-            forward=lambda request, _now_ms: self.forwarded.append(request),
+            forward=self.forward,
         )
+
+    def forward(self, request: Request, _now_ms: int, amend: Any) -> None:
+        self.forwarded.append(request)
+        self.amend = amend
 
     def ask(self, body: object) -> CheckConfigs | None:
         self.request = Request(token=1, body=body)
@@ -118,6 +128,80 @@ def test_another_broker_s_configs_are_for_that_one_to_try(broker: str, words: st
     (result,) = answer.responses
     assert (result.error_code, result.error_message) == (ErrorCode.INVALID_REQUEST, words)
     assert checks.forwarded == []
+
+
+def beside_another(frame_version: int | None) -> tuple[Checks, Any]:
+    """A topic's change beside one of broker 7: what is passed on, and the checks."""
+    checks = Checks()
+    topic = AlterConfigsResource(
+        resource_type=ResourceType.TOPIC,
+        resource_name="t",
+        configs=(AlterableConfig(name="retention.ms", value="1", config_operation=0),),
+    )
+    whole = replace(incremental(broker="7"), resources=(*incremental(broker="7").resources, topic))
+    frame, body = b"", whole
+    if frame_version is not None:  # the door has taken the topic out, for the trial
+        frame = b"".join(encode_request(whole, frame_version, 5, "me"))
+        body = incremental(broker="7")
+    checks.checks.handle(Request(token=1, body=body, frame=frame), 0)
+    (passed_on,) = checks.forwarded
+    return checks, passed_on
+
+
+def test_what_is_refused_here_leaves_the_others_to_the_controller() -> None:
+    checks, passed_on = beside_another(None)
+    assert [item.resource_name for item in passed_on.body.resources] == ["t"]
+    fine = AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE, error_message=None, resource_type=2, resource_name="t"
+    )
+    joined = checks.amend(IncrementalAlterConfigsResponse(responses=(fine,)))
+    assert [(each.resource_name, each.error_code) for each in joined.responses] == [
+        ("7", ErrorCode.INVALID_REQUEST),
+        ("t", ErrorCode.NONE),
+    ]
+
+
+def test_what_the_door_has_removed_is_still_for_the_controller_to_answer() -> None:
+    checks, passed_on = beside_another(1)
+    inner = decode_request(passed_on.frame)
+    assert (inner.correlation_id, inner.client_id, inner.api_version) == (5, "me", 1)
+    assert [item.resource_name for item in inner.body.resources] == ["t"]
+    denied = AlterConfigsResourceResponse(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message=None,
+        resource_type=2,
+        resource_name="t",
+    )
+    joined = checks.amend(
+        wrap_response(inner, IncrementalAlterConfigsResponse(responses=(denied,)))
+    )
+    assert [each.error_code for each in joined.responses] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ]
+
+
+def test_the_error_of_an_envelope_stays_what_it_is() -> None:
+    checks, _ = beside_another(1)
+    error = EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    assert checks.amend(error) is error
+
+
+@pytest.mark.parametrize(
+    ("names", "value", "operation", "is_refused"),
+    [(("a",), "1", 0, False), (("a",), None, 1, False), (("a",), None, 0, True),
+     (("a", "a"), "1", 0, True)],
+)  # fmt: skip
+def test_a_key_comes_once_and_with_a_value(
+    names: tuple[str, ...], value: str | None, operation: int, is_refused: bool
+) -> None:
+    entries = tuple(
+        AlterableConfig(name=name, value=value, config_operation=operation) for name in names
+    )
+    item = AlterConfigsResource(
+        resource_type=ResourceType.TOPIC, resource_name="t", configs=entries
+    )
+    assert (problem(item, 1) is not None) is is_refused
 
 
 @pytest.mark.parametrize("body", [incremental("log.cleaner.threads", "3"), incremental(broker="")])

@@ -203,7 +203,7 @@ def alter(
         ((entry("retention.ms", "soon"),), TOPICS, "unknown", "UNKNOWN_TOPIC_OR_PARTITION"),
         ((entry("retention.ms", "1"),), TOPICS, "", "INVALID_REQUEST"),
         ((entry("retention.ms", "1"),), 1, "t", "INVALID_REQUEST"),
-        ((entry("a", "1"), entry("a", "1")), TOPICS, "t", "INVALID_REQUEST"),
+        ((entry("retention.ms", "soon"), entry("retention.ms", "9")), TOPICS, "t", "NONE"),
         ((entry("retention.ms", None),), TOPICS, "t", "INVALID_REQUEST"),
         ((entry("retention.ms", "1", 9),), TOPICS, "t", "INVALID_REQUEST"),
         ((entry("retention.ms", "1", APPEND),), TOPICS, "t", "INVALID_CONFIG"),

@@ -169,7 +169,7 @@ def _is_now(value: int) -> bool:
 
 def _brief(value: Any) -> str:
     text = str(value) if isinstance(value, str) else repr(value)
-    if len(text) > 200:
+    if len(text) > 400:  # longer than the longest name that is drawn
         text = f"{text[:160]}... ({len(text)} characters)"
     return f'"{text}"' if isinstance(value, str) and value is not ABSENT else text
 

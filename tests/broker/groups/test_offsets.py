@@ -98,6 +98,7 @@ def test_a_commit_can_fail_for_one_partition(topic: str, metadata: str, error: E
     changes, response = offsets.commit(commit_request(topic, metadata), config, topic_with, NOW)
     assert response.topics[0].partitions[0].error_code is error
     assert len(changes) == (error is ErrorCode.NONE)
+    assert offsets.reaches_group(response) == (topic == "t")
 
 
 @pytest.mark.parametrize("index", [-1, 4])
