@@ -138,6 +138,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.known.cluster_id = self.ours.cluster_id
+        self.known.log_dir = Both(*(str(side.node.data) for side in self._sides()))
         self.twins.places = self._without_places
         self.twins.ports = {
             side.name: {side.port(BROKER): "BROKER", side.port(CONTROLLER): "CONTROLLER"}

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from jepsen_like.python_children import python_command
-from tests.kafka.kafka_jars import java_command, missing_reason
+from tests.peers.distribution import java_line, tools, write_scripts
 from tests.peers.outcomes import Outcome
 from tests.peers.sources import CACHE, MissingError, run
 
@@ -97,28 +97,18 @@ def _distribution(root: Path, server: str) -> None:
         copyfile(_HERE / name, templates / name)
     for name in ("log4j.properties", "kafka_server_jaas.conf"):
         (templates / name).touch()  # what they would say stands in the server.properties
-    (root / "bin").mkdir()
-    for name, line in _scripts(server).items():
-        script = root / "bin" / name
-        script.write_text(f"#!/bin/sh\n{line}\n")
-        script.chmod(0o755)
+    write_scripts(root, _scripts(server))
 
 
 def _scripts(server: str) -> dict[str, str]:
     if server == "kafka":
-        node = f'exec {_java("kafka.Kafka")} "$2"'
-        storage = f'exec {_java("kafka.tools.StorageTool")} "$@"'
+        node = f'exec {java_line("kafka.Kafka")} "$2"'
+        storage = f'exec {java_line("kafka.tools.StorageTool")} "$@"'
     else:
         ours = f"PYTHONPATH={shlex.quote(str(_HERE.parents[1]))} exec " + shlex.join(
             python_command("quorumlab")
         )
         node = f'{ours} node --config "$2"'
         storage = f"{ours} format {_FORMAT}"
-    scripts = {"kafka-run-class.sh": node, "kafka-storage.sh": storage}
-    if missing_reason() is None:
-        scripts["kafka-topics.sh"] = f'exec {_java("org.apache.kafka.tools.TopicCommand")} "$@"'
-    return scripts
-
-
-def _java(main_class: str) -> str:
-    return shlex.join(java_command(main_class, (), log_level="ERROR"))
+    own = {"kafka-run-class.sh": node, "kafka-storage.sh": storage}
+    return {**own, **tools("kafka-topics.sh")}

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.peers.distribution import tools, write_scripts
 from tests.peers.outcomes import Outcome
 from tests.peers.sources import CACHE, MissingError, run
 
@@ -25,6 +26,7 @@ _SECONDS_MAX = 240.0
 _BROKER_VERSION = "4.3.1.0"
 _ROW = re.compile(r"\| +(\d{4}\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \|[^|]*\|(.*)")
 _REASON = re.compile(r"^### Test .* ###\n(.*)", re.MULTILINE)  # of what ends by an assertion
+_RUN_CLASS = 'exec java -cp "$CLASSPATH:$KAFKA_PATH/libs/*" "$@"'
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -53,13 +55,17 @@ def outcomes(
     """Yields how the tests end that need a broker; `numbers` are those to be run, not all."""
     named = {file.name[:4] for file in runner.parent.glob("0*-*.c*")}
     with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
-        configuration = Path(directory) / "test.conf"
+        root = Path(directory)
+        write_scripts(root, {**tools(), "kafka-run-class.sh": _RUN_CLASS})
+        configuration = root / "test.conf"
         configuration.write_text(f"bootstrap.servers={servers}\ntest.topic.random=true\n")
         environment = {
             **os.environ,
             "RDKAFKA_TEST_CONF": str(configuration),
             "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
             "TEST_KAFKA_VERSION": _BROKER_VERSION,
+            "KAFKA_PATH": str(root),
+            "BROKERS": servers,
             "LD_LIBRARY_PATH": f"{runner.parent.parent / 'src'}",
         }
         asked = sorted(named & set(numbers)) if numbers else sorted(named)
