@@ -4,14 +4,10 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.kafka.interop import TOOLS
 from tests.kafka.kafka_jars import jar_dir, java_command, missing_reason
 
 __all__ = ["java_line", "tools", "write_scripts"]
-
-_TOOLS = {
-    "kafka-acls.sh": "kafka.admin.AclCommand",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-}
 
 
 def java_line(main_class: str) -> str:
@@ -20,10 +16,10 @@ def java_line(main_class: str) -> str:
 
 
 def tools(*names: str) -> dict[str, str]:
-    """Kafka's tools as scripts; none where there are no jars."""
+    """Scripts of these, as `topics` is called by `kafka-topics.sh`; none where there are no jars."""
     if missing_reason() is not None:
         return {}
-    return {name: f'exec {java_line(_TOOLS[name])} "$@"' for name in names or _TOOLS}
+    return {f"kafka-{name}.sh": f'exec {java_line(TOOLS[name])} "$@"' for name in names}
 
 
 def write_scripts(root: Path, scripts: Mapping[str, str]) -> None:

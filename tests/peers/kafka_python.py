@@ -111,4 +111,4 @@ def _scripts(server: str) -> dict[str, str]:
         node = f'{ours} node --config "$2"'
         storage = f"{ours} format {_FORMAT}"
     own = {"kafka-run-class.sh": node, "kafka-storage.sh": storage}
-    return {**own, **tools("kafka-topics.sh")}
+    return {**own, **tools("topics")}

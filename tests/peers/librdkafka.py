@@ -56,7 +56,7 @@ def outcomes(
     named = {file.name[:4] for file in runner.parent.glob("0*-*.c*")}
     with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
         root = Path(directory)
-        write_scripts(root, {**tools(), "kafka-run-class.sh": _RUN_CLASS})
+        write_scripts(root, {**tools("acls", "topics"), "kafka-run-class.sh": _RUN_CLASS})
         configuration = root / "test.conf"
         configuration.write_text(f"bootstrap.servers={servers}\ntest.topic.random=true\n")
         environment = {
