@@ -16,7 +16,7 @@ def java_line(main_class: str) -> str:
 
 
 def tools(*names: str) -> dict[str, str]:
-    """Scripts of these, as `topics` is called by `kafka-topics.sh`; none where there are no jars."""
+    """Scripts of them: `topics` is `kafka-topics.sh`. There are none where there are no jars."""
     if missing_reason() is not None:
         return {}
     return {f"kafka-{name}.sh": f'exec {java_line(TOOLS[name])} "$@"' for name in names}

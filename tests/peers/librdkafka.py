@@ -7,17 +7,22 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.kafka.kafka_jars import write_properties
 from tests.peers.distribution import tools, write_scripts
 from tests.peers.outcomes import Outcome
+from tests.peers.servers import PASSWORD, SASL_SETTINGS, SERVERS, USER
 from tests.peers.sources import CACHE, MissingError, run
 
-__all__ = ["PROTOCOLS", "fetch", "outcomes", "told"]
+__all__ = ["NO_SERVER", "PROTOCOLS", "fetch", "outcomes", "told"]
 
+NO_SERVER = "nothing"
 PROTOCOLS = ("classic", "consumer")
 _PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # it holds librdkafka 2.15.1
 _TESTS = CACHE / "librdkafka" / "package" / "deps" / "librdkafka" / "tests"
@@ -27,6 +32,7 @@ _BROKER_VERSION = "4.3.1.0"
 _ROW = re.compile(r"\| +(\d{4}\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \|[^|]*\|(.*)")
 _REASON = re.compile(r"^### Test .* ###\n(.*)", re.MULTILINE)  # of what ends by an assertion
 _RUN_CLASS = 'exec java -cp "$CLASSPATH:$KAFKA_PATH/libs/*" "$@"'
+_ELSEWHERE = ("", "Filtered due to negative test flags")  # it is of another stage
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -49,34 +55,84 @@ def fetch() -> Path:
     return runner
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Tests that want brokers with these settings, and the runner with these options."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ("-L",)  # not those without brokers
+    only: tuple[str, ...] = ()  # none: all
+
+
+STAGES = (
+    Stage(),
+    Stage(
+        settings={"auto.create.topics.enable": "false"},
+        options=("-L", "-s", "noautocreate"),
+        only=("0045", "0107", "0111"),
+    ),
+    Stage(
+        settings=SASL_SETTINGS,
+        client={
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USER,
+            "sasl.password": PASSWORD,
+        },
+        only=("0126", "0135", "0142"),
+    ),
+)
+LOCAL = Stage(options=("-l",))
+
+
 def outcomes(
-    runner: Path, servers: str, protocol: str, numbers: Iterable[str] = ()
+    runner: Path, server: str, protocol: str, numbers: Iterable[str] = ()
 ) -> Iterator[Outcome]:
-    """Yields how the tests end that need a broker; `numbers` are those to be run, not all."""
+    """Yields how the tests end, stage after stage: what a stage skips may run in a later one.
+
+    `server` is quorumlab, kafka, or nothing for those tests that start a broker of their own.
+    `numbers` are those to be run, not all.
+    """
     named = {file.name[:4] for file in runner.parent.glob("0*-*.c*")}
+    for stage in (LOCAL,) if server == NO_SERVER else STAGES:
+        asked = named & set(numbers or named) & set(stage.only or named)
+        if asked:
+            with ExitStack() as stack:
+                directory = Path(stack.enter_context(TemporaryDirectory()))
+                servers = ""
+                if server != NO_SERVER:
+                    servers = stack.enter_context(SERVERS[server](directory, stage.settings))
+                yield from _staged(runner, stage, servers, protocol, sorted(asked))
+
+
+def _staged(
+    runner: Path, stage: Stage, servers: str, protocol: str, numbers: Sequence[str]
+) -> Iterator[Outcome]:
     with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
         root = Path(directory)
         write_scripts(root, {**tools("acls", "topics"), "kafka-run-class.sh": _RUN_CLASS})
-        configuration = root / "test.conf"
-        configuration.write_text(f"bootstrap.servers={servers}\ntest.topic.random=true\n")
+        configuration = {"test.topic.random": "true", **stage.client}
+        if servers:
+            configuration["bootstrap.servers"] = servers
         environment = {
             **os.environ,
-            "RDKAFKA_TEST_CONF": str(configuration),
+            "RDKAFKA_TEST_CONF": str(write_properties(root / "test.conf", configuration)),
             "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
             "TEST_KAFKA_VERSION": _BROKER_VERSION,
             "KAFKA_PATH": str(root),
             "BROKERS": servers,
             "LD_LIBRARY_PATH": f"{runner.parent.parent / 'src'}",
         }
-        asked = sorted(named & set(numbers)) if numbers else sorted(named)
-        for found in pool.map(lambda number: _run(runner, number, environment), asked):
+        command = [str(runner), *stage.options, "-Q", "-p1"]
+        for found in pool.map(lambda number: _run(command, number, environment), numbers):
             yield from found
 
 
-def _run(runner: Path, number: str, environment: dict[str, str]) -> list[Outcome]:
+def _run(command: Sequence[str], number: str, environment: dict[str, str]) -> list[Outcome]:
     child = subprocess.Popen(
-        [str(runner), "-L", "-Q", "-p1"],
-        cwd=runner.parent,
+        command,
+        cwd=_TESTS,
         env={**environment, "TESTS": number},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -94,7 +150,7 @@ def _run(runner: Path, number: str, environment: dict[str, str]) -> list[Outcome
 
 
 def told(number: str, said: str, code: int) -> list[Outcome]:
-    """By the summary at the end of what the runner said; nothing of a test without a broker."""
+    """By the summary at the end of what the runner said; nothing of a test of another stage."""
     plain = _COLOURS.sub("", said)
     rows = [row for row in _ROW.findall(plain) if row[0].startswith(number)]
     if not rows and code:
@@ -102,4 +158,5 @@ def told(number: str, said: str, code: int) -> list[Outcome]:
         reason = why[1][:160] if why else f"ended with {code}, without a word"
         return [Outcome(number, "failed", reason)]
     states = {"PASSED": "passed", "SKIPPED": "skipped"}
-    return [Outcome(name, states.get(state, "failed"), why.strip()) for name, state, why in rows]
+    ended = [Outcome(name, states.get(state, "failed"), why.strip()) for name, state, why in rows]
+    return [each for each in ended if each.state != "skipped" or each.reason not in _ELSEWHERE]

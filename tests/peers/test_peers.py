@@ -11,6 +11,9 @@ SUMMARY = """\
 | <MAIN>                                   |     PASSED |  10.0s  |
 |\x1b[31m 0011_produce_batch    |     FAILED |   1.234s \x1b[0m|\x1b[31m at line 7\x1b[0m
 |\x1b[32m 0011_produce_batch_more |     PASSED |   2.000s \x1b[0m|
+|\x1b[33m 0011_produce_elsewhere |    SKIPPED |   0.000s \x1b[0m|
+|\x1b[33m 0011_produce_local |    SKIPPED |   0.000s \x1b[0m| Filtered due to negative test flags
+|\x1b[33m 0011_produce_secured |    SKIPPED |   0.000s \x1b[0m| Test requires SASL
 """
 
 
@@ -18,6 +21,7 @@ def test_librdkafkas_summary_is_read() -> None:
     assert told("0011", SUMMARY, 1) == [
         Outcome("0011_produce_batch", "failed", "at line 7"),
         Outcome("0011_produce_batch_more", "passed"),
+        Outcome("0011_produce_secured", "skipped", "Test requires SASL"),
     ]
     assert told("0012", "", -11) == [Outcome("0012", "failed", "ended with -11, without a word")]
     assert told("0004", "", 0) == []  # it needs no broker
