@@ -27,7 +27,8 @@ PROTOCOLS = ("classic", "consumer")
 _PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # it holds librdkafka 2.15.1
 _TESTS = CACHE / "librdkafka" / "package" / "deps" / "librdkafka" / "tests"
 _AT_ONCE = 3
-_SECONDS_MAX = 240.0
+_SECONDS_MAX = 400.0
+_PATIENCE = 3  # so many times the tests' own time-outs, on a machine that does other things, too
 _BROKER_VERSION = "4.3.1.0"
 _ROW = re.compile(r"\| +(\d{4}\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \|[^|]*\|(.*)")
 _REASON = re.compile(r"^### Test .* ###\n(.*)", re.MULTILINE)  # of what ends by an assertion
@@ -112,7 +113,11 @@ def _staged(
     with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
         root = Path(directory)
         write_scripts(root, {**tools("acls", "topics"), "kafka-run-class.sh": _RUN_CLASS})
-        configuration = {"test.topic.random": "true", **stage.client}
+        configuration = {
+            "test.topic.random": "true",
+            "test.timeout.multiplier": _PATIENCE,
+            **stage.client,
+        }
         if servers:
             configuration["bootstrap.servers"] = servers
         environment = {
