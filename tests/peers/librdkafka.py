@@ -27,11 +27,12 @@ PROTOCOLS = ("classic", "consumer")
 _PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # it holds librdkafka 2.15.1
 _TESTS = CACHE / "librdkafka" / "package" / "deps" / "librdkafka" / "tests"
 _AT_ONCE = 3
-_SECONDS_MAX = 400.0
+_SECONDS_MAX = 600.0
 _PATIENCE = 3  # so many times the tests' own time-outs, on a machine that does other things, too
 _BROKER_VERSION = "4.3.1.0"
 _ROW = re.compile(r"\| +(\d{4}\w+) +\| +(PASSED|FAILED|SKIPPED|RUNNING) \|[^|]*\|(.*)")
 _REASON = re.compile(r"^### Test .* ###\n(.*)", re.MULTILINE)  # of what ends by an assertion
+_SHARE_GROUPS = "share_"  # in the names of their tests, which are left out: we do not serve them
 _RUN_CLASS = 'exec java -cp "$CLASSPATH:$KAFKA_PATH/libs/*" "$@"'
 _ELSEWHERE = ("", "Filtered due to negative test flags")  # it is of another stage
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -95,7 +96,8 @@ def outcomes(
     `server` is quorumlab, kafka, or nothing for those tests that start a broker of their own.
     `numbers` are those to be run, not all.
     """
-    named = {file.name[:4] for file in runner.parent.glob("0*-*.c*")}
+    files = runner.parent.glob("0*-*.c*")
+    named = {file.name[:4] for file in files if _SHARE_GROUPS not in file.name}
     for stage in (LOCAL,) if server == NO_SERVER else STAGES:
         asked = named & set(numbers or named) & set(stage.only or named)
         if asked:
@@ -129,7 +131,7 @@ def _staged(
             "BROKERS": servers,
             "LD_LIBRARY_PATH": f"{runner.parent.parent / 'src'}",
         }
-        command = [str(runner), *stage.options, "-Q", "-p1"]
+        command = [str(runner), *stage.options, "-p1"]
         for found in pool.map(lambda number: _run(command, number, environment), numbers):
             yield from found
 
