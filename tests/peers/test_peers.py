@@ -3,6 +3,7 @@
 import pytest
 
 from tests.peers import kafka_python
+from tests.peers.kafka_python import settled
 from tests.peers.librdkafka import told
 from tests.peers.outcomes import Outcome, differences
 from tests.peers.sources import MissingError
@@ -25,6 +26,17 @@ def test_librdkafkas_summary_is_read() -> None:
     ]
     assert told("0012", "", -11) == [Outcome("0012", "failed", "ended with -11, without a word")]
     assert told("0004", "", 0) == []  # it needs no broker
+
+
+def test_second_run_of_what_failed_is_told() -> None:
+    first = {name: Outcome(name, "failed", "an empty set") for name in "ab"}
+    first["c"] = Outcome("c", "passed")
+    again = {"a": Outcome("a", "passed"), "b": Outcome("b", "failed", "another reason")}
+    assert list(settled(first, again)) == [
+        Outcome("a", "passed", "at the second time; before: an empty set"),
+        Outcome("b", "failed", "an empty set"),
+        Outcome("c", "passed"),
+    ]
 
 
 def test_differences_are_in_tests_that_ran_on_both() -> None:
