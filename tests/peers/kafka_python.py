@@ -120,7 +120,7 @@ def _distribution(root: Path, server: str) -> None:
     for name in ("kafka.properties", "sasl_command.conf"):
         copyfile(_HERE / name, templates / name)
     for name in ("log4j.properties", "kafka_server_jaas.conf"):
-        (templates / name).touch()  # what they would say stands in the server.properties
+        (templates / name).write_text("# what it would say stands in the server.properties\n")
     write_scripts(root, _scripts(server))
 
 
