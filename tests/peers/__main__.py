@@ -4,6 +4,7 @@
     python -m tests.peers kafka-python --on kafka
     python -m tests.peers librdkafka --on quorumlab --protocol consumer
     python -m tests.peers librdkafka --on kafka 0011 0103
+    python -m tests.peers librdkafka --on kafka --again
     python -m tests.peers differences librdkafka-classic
 
 What came out is kept in tests/peers/results, one line a test. Sources are fetched into .cache.
@@ -31,8 +32,10 @@ def main() -> int:
     for name, servers in _SUITES.items():
         suite = suites.add_parser(name)
         suite.add_argument("--on", choices=servers, default="quorumlab")
-        suite.add_argument("--protocol", choices=librdkafka.PROTOCOLS, default="classic")
         suite.add_argument("tests", nargs="*", help="default: all")
+        suite.set_defaults(again=False)
+    suite.add_argument("--protocol", choices=librdkafka.PROTOCOLS, default="classic")
+    suite.add_argument("--again", action="store_true", help="what failed, one by one")
     suites.add_parser("differences").add_argument("of", help="such as kafka-python")
     arguments = parser.parse_args()
     try:
@@ -43,18 +46,22 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.suite == "kafka-python":
-        name, found = arguments.suite, _kafka_python(arguments)
-    else:
-        name, found = f"{arguments.suite}-{arguments.protocol}", _librdkafka(arguments)
+    is_librdkafka = arguments.suite == "librdkafka"
+    name = f"librdkafka-{arguments.protocol}" if is_librdkafka else arguments.suite
+    results = _RESULTS / f"{name}-{arguments.on}.txt"
+    before = outcomes.read(results) if arguments.again else {}
+    if arguments.again:
+        arguments.tests = [each.test[:4] for each in before.values() if each.state == "failed"]
     seen = {}
-    for outcome in found:
+    for outcome in _librdkafka(arguments) if is_librdkafka else _kafka_python(arguments):
         print(outcome.line(), flush=True)
         seen[outcome.test] = outcome  # a later stage may run what an earlier one skipped
     print(outcomes.summary(seen.values()))
-    if not arguments.tests:
+    if arguments.again:
+        outcomes.write(results, outcomes.settled(before, seen))
+    elif not arguments.tests:
         _RESULTS.mkdir(exist_ok=True)
-        outcomes.write(_RESULTS / f"{name}-{arguments.on}.txt", seen.values())
+        outcomes.write(results, seen.values())
     return 0
 
 
@@ -64,8 +71,10 @@ def _kafka_python(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
 
 
 def _librdkafka(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
-    runner = librdkafka.fetch()
-    return librdkafka.outcomes(runner, arguments.on, arguments.protocol, arguments.tests)
+    at_once = 1 if arguments.again else 3
+    return librdkafka.outcomes(
+        librdkafka.fetch(), arguments.on, arguments.protocol, arguments.tests, at_once=at_once
+    )
 
 
 def _differences(name: str) -> int:

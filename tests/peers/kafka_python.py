@@ -8,7 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 
 from jepsen_like.python_children import python_command
 from tests.peers.distribution import java_line, tools, write_scripts
-from tests.peers.outcomes import Outcome
+from tests.peers.outcomes import Outcome, settled
 from tests.peers.sources import CACHE, MissingError, run
 
-__all__ = ["ALL", "FAST", "fetch", "outcomes", "settled"]
+__all__ = ["ALL", "FAST", "fetch", "outcomes"]
 
 ALL = "test/integration"
 FAST = "test/integration/test_producer_integration.py"
@@ -68,16 +68,6 @@ def outcomes(source: Path, server: str, *tests: str) -> Iterator[Outcome]:
         if any(each.state == "failed" for each in first.values()):
             again = {each.test: each for each in _run(source, root, *_FAILED_ONES, *tests)}
         yield from settled(first, again)
-
-
-def settled(first: Mapping[str, Outcome], again: Mapping[str, Outcome]) -> Iterator[Outcome]:
-    """How each test has ended, by its two runs; the second is told as such."""
-    for test, outcome in first.items():
-        second = again.get(test)
-        if second is not None and second.state == "passed":
-            yield Outcome(test, "passed", f"at the second time; before: {outcome.reason}")
-        else:
-            yield outcome
 
 
 def _run(source: Path, root: Path, *arguments: str) -> list[Outcome]:

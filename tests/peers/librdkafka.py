@@ -26,7 +26,6 @@ NO_SERVER = "nothing"
 PROTOCOLS = ("classic", "consumer")
 _PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # it holds librdkafka 2.15.1
 _TESTS = CACHE / "librdkafka" / "package" / "deps" / "librdkafka" / "tests"
-_AT_ONCE = 3
 _SECONDS_MAX = 600.0
 _PATIENCE = 3  # so many times the tests' own time-outs, on a machine that does other things, too
 _BROKER_VERSION = "4.3.1.0"
@@ -89,30 +88,41 @@ LOCAL = Stage(options=("-l",))
 
 
 def outcomes(
-    runner: Path, server: str, protocol: str, numbers: Iterable[str] = ()
+    runner: Path,
+    server: str,
+    protocol: str,
+    numbers: Iterable[str] = (),
+    *,
+    at_once: int = 3,
 ) -> Iterator[Outcome]:
     """Yields how the tests end, stage after stage: what a stage skips may run in a later one.
 
     `server` is quorumlab, kafka, or nothing for those tests that start a broker of their own.
     `numbers` are those to be run, not all.
     """
-    files = runner.parent.glob("0*-*.c*")
-    named = {file.name[:4] for file in files if _SHARE_GROUPS not in file.name}
+    files = (file.stem.replace("-", "_") for file in runner.parent.glob("0*-*.c*"))
+    named = {stem[:4]: stem for stem in files if _SHARE_GROUPS not in stem}
     for stage in (LOCAL,) if server == NO_SERVER else STAGES:
-        asked = named & set(numbers or named) & set(stage.only or named)
+        asked = named.keys() & set(numbers or named) & set(stage.only or named)
         if asked:
             with ExitStack() as stack:
                 directory = Path(stack.enter_context(TemporaryDirectory()))
                 servers = ""
                 if server != NO_SERVER:
                     servers = stack.enter_context(SERVERS[server](directory, stage.settings))
-                yield from _staged(runner, stage, servers, protocol, sorted(asked))
+                names = [named[number] for number in sorted(asked)]
+                yield from _staged(runner, stage, servers, protocol, names, at_once)
 
 
 def _staged(
-    runner: Path, stage: Stage, servers: str, protocol: str, numbers: Sequence[str]
+    runner: Path,
+    stage: Stage,
+    servers: str,
+    protocol: str,
+    names: Sequence[str],
+    at_once: int,
 ) -> Iterator[Outcome]:
-    with TemporaryDirectory() as directory, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with TemporaryDirectory() as directory, ThreadPoolExecutor(at_once) as pool:
         root = Path(directory)
         write_scripts(root, {**tools("acls", "topics"), "kafka-run-class.sh": _RUN_CLASS})
         configuration = {
@@ -132,15 +142,15 @@ def _staged(
             "LD_LIBRARY_PATH": f"{runner.parent.parent / 'src'}",
         }
         command = [str(runner), *stage.options, "-p1"]
-        for found in pool.map(lambda number: _run(command, number, environment), numbers):
+        for found in pool.map(lambda name: _run(command, name, environment), names):
             yield from found
 
 
-def _run(command: Sequence[str], number: str, environment: dict[str, str]) -> list[Outcome]:
+def _run(command: Sequence[str], name: str, environment: dict[str, str]) -> list[Outcome]:
     child = subprocess.Popen(
         command,
         cwd=_TESTS,
-        env={**environment, "TESTS": number},
+        env={**environment, "TESTS": name[:4]},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -152,18 +162,18 @@ def _run(command: Sequence[str], number: str, environment: dict[str, str]) -> li
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        return [Outcome(number, "failed", f"no end within {_SECONDS_MAX:.0f} s")]
-    return told(number, said, child.returncode)
+        return [Outcome(name, "failed", f"no end within {_SECONDS_MAX:.0f} s")]
+    return told(name, said, child.returncode)
 
 
-def told(number: str, said: str, code: int) -> list[Outcome]:
+def told(name: str, said: str, code: int) -> list[Outcome]:
     """By the summary at the end of what the runner said; nothing of a test of another stage."""
     plain = _COLOURS.sub("", said)
-    rows = [row for row in _ROW.findall(plain) if row[0].startswith(number)]
+    rows = [row for row in _ROW.findall(plain) if row[0].startswith(name[:4])]
     if not rows and code:
         why = _REASON.search(plain)
         reason = why[1][:160] if why else f"ended with {code}, without a word"
-        return [Outcome(number, "failed", reason)]
+        return [Outcome(name, "failed", reason)]
     states = {"PASSED": "passed", "SKIPPED": "skipped"}
-    ended = [Outcome(name, states.get(state, "failed"), why.strip()) for name, state, why in rows]
+    ended = [Outcome(test, states.get(state, "failed"), why.strip()) for test, state, why in rows]
     return [each for each in ended if each.state != "skipped" or each.reason not in _ELSEWHERE]

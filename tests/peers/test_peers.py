@@ -3,9 +3,8 @@
 import pytest
 
 from tests.peers import kafka_python
-from tests.peers.kafka_python import settled
 from tests.peers.librdkafka import told
-from tests.peers.outcomes import Outcome, differences
+from tests.peers.outcomes import Outcome, differences, settled
 from tests.peers.sources import MissingError
 
 SUMMARY = """\
@@ -19,13 +18,15 @@ SUMMARY = """\
 
 
 def test_librdkafkas_summary_is_read() -> None:
-    assert told("0011", SUMMARY, 1) == [
+    assert told("0011_produce_batch", SUMMARY, 1) == [
         Outcome("0011_produce_batch", "failed", "at line 7"),
         Outcome("0011_produce_batch_more", "passed"),
         Outcome("0011_produce_secured", "skipped", "Test requires SASL"),
     ]
-    assert told("0012", "", -11) == [Outcome("0012", "failed", "ended with -11, without a word")]
-    assert told("0004", "", 0) == []  # it needs no broker
+    assert told("0012_hang", "", -11) == [
+        Outcome("0012_hang", "failed", "ended with -11, without a word")
+    ]
+    assert told("0004_conf", "", 0) == []  # it needs no broker
 
 
 def test_second_run_of_what_failed_is_told() -> None:
