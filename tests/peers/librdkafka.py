@@ -64,10 +64,18 @@ class Stage:
     client: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ("-L",)  # not those without brokers
     only: tuple[str, ...] = ()  # none: all
+    without: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # that run, by number
 
 
+# By number: their parts, but those with share consumers; none: all.
+_SASL_TESTS = {
+    "0126": (),
+    "0135": ("do_test:",),
+    "0142": ("do_test_consumer", "do_test_producer", "do_test_reauth_failure", "do_test_txn_"),
+}
 STAGES = (
-    Stage(),
+    Stage(without=tuple(_SASL_TESTS)),
     Stage(
         settings={"auto.create.topics.enable": "false"},
         options=("-L", "-s", "noautocreate"),
@@ -81,7 +89,8 @@ STAGES = (
             "sasl.username": USER,
             "sasl.password": PASSWORD,
         },
-        only=("0126", "0135", "0142"),
+        only=tuple(_SASL_TESTS),
+        parts=_SASL_TESTS,
     ),
 )
 LOCAL = Stage(options=("-l",))
@@ -103,14 +112,18 @@ def outcomes(
     files = (file.stem.replace("-", "_") for file in runner.parent.glob("0*-*.c*"))
     named = {stem[:4]: stem for stem in files if _SHARE_GROUPS not in stem}
     for stage in (LOCAL,) if server == NO_SERVER else STAGES:
-        asked = named.keys() & set(numbers or named) & set(stage.only or named)
+        asked = named.keys() & set(numbers or named) & set(stage.only or named) - set(stage.without)
         if asked:
             with ExitStack() as stack:
                 directory = Path(stack.enter_context(TemporaryDirectory()))
                 servers = ""
                 if server != NO_SERVER:
                     servers = stack.enter_context(SERVERS[server](directory, stage.settings))
-                names = [named[number] for number in sorted(asked)]
+                names = [
+                    f"{named[number]}{part and '/'}{part}"
+                    for number in sorted(asked)
+                    for part in stage.parts.get(number) or ("",)
+                ]
                 yield from _staged(runner, stage, servers, protocol, names, at_once)
 
 
@@ -147,10 +160,12 @@ def _staged(
 
 
 def _run(command: Sequence[str], name: str, environment: dict[str, str]) -> list[Outcome]:
+    part = name.partition("/")[2]
+    chosen = {"TESTS": name[:4], **({"SUBTESTS": part} if part else {})}
     child = subprocess.Popen(
         command,
         cwd=_TESTS,
-        env={**environment, "TESTS": name[:4]},
+        env={**environment, **chosen},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
@@ -167,7 +182,10 @@ def _run(command: Sequence[str], name: str, environment: dict[str, str]) -> list
 
 
 def told(name: str, said: str, code: int) -> list[Outcome]:
-    """By the summary at the end of what the runner said; nothing of a test of another stage."""
+    """By the summary at the end of what the runner said; nothing of a test of another stage.
+
+    `name` is that of the first test of its file; behind a stroke follows which part of it ran.
+    """
     plain = _COLOURS.sub("", said)
     rows = [row for row in _ROW.findall(plain) if row[0].startswith(name[:4])]
     if not rows and code:
@@ -175,5 +193,9 @@ def told(name: str, said: str, code: int) -> list[Outcome]:
         reason = why[1][:160] if why else f"ended with {code}, without a word"
         return [Outcome(name, "failed", reason)]
     states = {"PASSED": "passed", "SKIPPED": "skipped"}
-    ended = [Outcome(test, states.get(state, "failed"), why.strip()) for test, state, why in rows]
+    stroke, part = name.partition("/")[1:]
+    ended = [
+        Outcome(f"{test}{stroke}{part}", states.get(state, "failed"), why.strip())
+        for test, state, why in rows
+    ]
     return [each for each in ended if each.state != "skipped" or each.reason not in _ELSEWHERE]

@@ -26,6 +26,8 @@ def test_librdkafkas_summary_is_read() -> None:
     assert told("0012_hang", "", -11) == [
         Outcome("0012_hang", "failed", "ended with -11, without a word")
     ]
+    (one, *_) = told("0011_produce_batch/do_test:", SUMMARY, 1)
+    assert one.test == "0011_produce_batch/do_test:"
     assert told("0004_conf", "", 0) == []  # it needs no broker
 
 
