@@ -1,7 +1,7 @@
 """A broker knows which of its data directories are online, and in which of them a replica lies.
 
 It decides where a replica's log is opened, and which logs the metadata does not know. Where there
-is a choice, the directory with the fewest logs is taken.
+is a choice, the directory that was asked for is taken, else the one with the fewest logs.
 
 A replica that the metadata puts into a directory that is not online may have its records there:
 while any directory is offline it is not created elsewhere, since an empty log of an acknowledged
@@ -34,6 +34,7 @@ class LogDirs:
         self._offline: dict[UUID, None] = {}  # that failed since
         self._found: dict[str, list[UUID]] = {}
         self._counts: Counter[UUID] = Counter()
+        self._preferred: dict[str, UUID] = {}
         self.found = tuple(found)
         for each in found:
             self._found.setdefault(each.log, []).append(each.directory_id)
@@ -59,19 +60,27 @@ class LogDirs:
 
     def place(self, log: str, assigned: UUID) -> UUID | None:
         """The directory for a log that the metadata puts into `assigned`; None if there is none."""
+        preferred = self._preferred.pop(log, None)
         copies = [each for each in self._found.get(log, ()) if each in self._online]
-        if assigned in (copies or self._online):
+        is_new = log not in self._found
+        if is_new and preferred in self._online and self._may_create(assigned):
+            chosen = preferred
+        elif assigned in (copies or self._online):
             chosen = assigned
         elif copies:
             chosen = copies[0]
-        elif log not in self._found and self._may_create(assigned):
+        elif is_new and self._may_create(assigned):
             chosen = min(self._online, key=lambda each: self._counts[each])
         else:
             return None
-        if log not in self._found:
+        if is_new:
             self._counts[chosen] += 1
         self._found[log] = [chosen]
         return chosen
+
+    def prefer(self, log: str, directory_id: UUID) -> None:
+        """If the log is created, then there."""
+        self._preferred[log] = directory_id
 
     def lies_in(self, log: str, assigned: UUID) -> UUID:
         """The directory of a log that cannot be opened: where it was found, else `assigned`."""

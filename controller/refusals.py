@@ -65,6 +65,26 @@ def _each(response: Callable[..., Any], results: str, asked: str, *named_by: str
     return answer
 
 
+def _alter_log_dirs(
+    request: log_dirs.AlterReplicaLogDirsRequest, error: ErrorCode, _message: str | None
+) -> log_dirs.AlterReplicaLogDirsResponse:
+    return log_dirs.AlterReplicaLogDirsResponse(
+        results=tuple(
+            log_dirs.AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=tuple(
+                    log_dirs.AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=error
+                    )
+                    for index in topic.partitions
+                ),
+            )
+            for directory in request.dirs
+            for topic in directory.topics
+        )
+    )
+
+
 def _alter_reassignments(
     request: partitions.AlterPartitionReassignmentsRequest, error: ErrorCode, message: str | None
 ) -> partitions.AlterPartitionReassignmentsResponse:
@@ -233,6 +253,7 @@ REFUSALS: Mapping[type, Refuse] = {
     groups.JoinGroupRequest: _whole(groups.JoinGroupResponse, member_id=""),
     groups.LeaveGroupRequest: _whole(groups.LeaveGroupResponse),
     groups.SyncGroupRequest: _whole(groups.SyncGroupResponse),
+    log_dirs.AlterReplicaLogDirsRequest: _alter_log_dirs,
     log_dirs.DescribeLogDirsRequest: _whole(log_dirs.DescribeLogDirsResponse),
     log_dirs.AssignReplicasToDirsRequest: _whole(log_dirs.AssignReplicasToDirsResponse),
     metadata.DescribeClusterRequest: _whole(metadata.DescribeClusterResponse),

@@ -156,6 +156,7 @@ APIS: tuple[Api, ...] = (
     _forwarded(31, "delete_acls", Versions(1, 3)),
     Api(key=32, name="describe_configs", broker=Versions(1, 4), controller=Versions(1, 4)),
     _forwarded(33, "alter_configs", Versions(0, 2)),
+    Api(key=34, name="alter_replica_log_dirs", broker=Versions(1, 2)),
     Api(key=35, name="describe_log_dirs", broker=Versions(1, 5)),
     Api(key=36, name="sasl_authenticate", broker=Versions(0, 2), controller=Versions(0, 2)),
     _forwarded(37, "create_partitions", Versions(0, 3)),

@@ -24,6 +24,7 @@ from broker.requests.described_producers import describe_producers
 from broker.requests.fetching import Fetching
 from broker.requests.forwarding import FORWARDED, Forwarding
 from broker.requests.list_offsets import Offsets
+from broker.requests.log_dir_changes import alter_replica_log_dirs
 from broker.requests.log_dir_contents import describe_log_dirs
 from broker.requests.producing import Producing
 from broker.requests.sessions import FetchSessions
@@ -37,7 +38,7 @@ from wire.errors import ErrorCode
 from wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.fetching import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
-from wire.messages.log_dirs import DescribeLogDirsRequest
+from wire.messages.log_dirs import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from wire.messages.metadata import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
@@ -142,7 +143,8 @@ class Router:
             DescribeTopicPartitionsRequest: self._answered_by(
                 lambda request, _: views.topic_partitions(request)
             ),
-            DescribeLogDirsRequest: self._answered_by(lambda request, _: self._contents(request)),
+            DescribeLogDirsRequest: self._of_log_dirs(describe_log_dirs),
+            AlterReplicaLogDirsRequest: self._of_log_dirs(alter_replica_log_dirs),
             ApiVersionsRequest: self._answered_by(
                 lambda _request, _: views.api_versions(self._controller.whereabouts.kraft_version)
             ),
@@ -165,11 +167,12 @@ class Router:
             transaction_ended=coordinators.transaction_ended,
         )
 
-    def _contents(self, request: Request) -> object:
-        assert isinstance(request.body, DescribeLogDirsRequest), request.body
-        parts = self._parts
-        return describe_log_dirs(
-            request.body, replicas=self._replicas, log_dirs=parts.log_dirs, config=parts.config
+    def _of_log_dirs(self, answer: Callable[..., object]) -> Handler:
+        parts, replicas = self._parts, self._replicas
+        return self._answered_by(
+            lambda request, _: answer(
+                request.body, replicas=replicas, log_dirs=parts.log_dirs, config=parts.config
+            )
         )
 
     def _answered_by(self, answer: Callable[[Request, int], object]) -> Handler:

@@ -88,6 +88,7 @@ RULES: Mapping[type, Rule] = {
     control_rpc.LeaderAndIsrRequest: _CLUSTER_ACTION,
     control_rpc.StopReplicaRequest: _CLUSTER_ACTION,
     control_rpc.UpdateMetadataRequest: _CLUSTER_ACTION,
+    log_dirs.AlterReplicaLogDirsRequest: _ALTER,
     log_dirs.AssignReplicasToDirsRequest: _CLUSTER_ACTION,
     log_dirs.DescribeLogDirsRequest: _DESCRIBE,
     metadata.DescribeClusterRequest: _describe_cluster,

@@ -65,6 +65,7 @@ class Known:
     transactions: dict[str, Producer] = field(default_factory=dict)  # by transactional id
     sessions: list[Both] = field(default_factory=list)
     directory: Both = field(default_factory=lambda: Both(ZERO_ID, ZERO_ID))
+    log_dir: Both = field(default_factory=lambda: Both("", ""))  # its path
     broker_epoch: Both = field(default_factory=lambda: Both(0, 0))
 
 
@@ -161,8 +162,8 @@ class Draw:
 _NAMES = (
     ("resource_type", "resource_name"),
     ("name", "topic_id"),
-    *((name,) for name in ("topic", "partition_index", "partition", "index", "group_id")),
-    *((name,) for name in ("entity_type", "transactional_id", "producer_id")),
+    *((name,) for name in ("topic", "path", "partition_index", "partition", "index")),
+    *((name,) for name in ("group_id", "entity_type", "transactional_id", "producer_id")),
 )
 
 

@@ -138,6 +138,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.known.cluster_id = self.ours.cluster_id
+        self.known.log_dir = Both(*(str(side.node.data) for side in self._sides()))
         self.twins.places = self._without_places
         self.twins.ports = {
             side.name: {side.port(BROKER): "BROKER", side.port(CONTROLLER): "CONTROLLER"}
@@ -317,7 +318,7 @@ class Run:
                     self.known.producers.append(producers)
             case "end_txn" if kafka.get("producer_id", -1) >= 0:
                 self._learn_transaction(exchange)
-            case "fetch" if ours.get("session_id") and kafka.get("session_id"):
+            case "fetch" if all(each.get("session_id", 0) > 0 for each in (ours, kafka)):
                 sessions = Both(ours["session_id"], kafka["session_id"])
                 if sessions not in self.known.sessions:
                     self.known.sessions = [*self.known.sessions[-2:], sessions]

@@ -135,6 +135,17 @@ def describe_topic_partitions(draw: Draw) -> dict[str, Any]:
     }
 
 
+def alter_replica_log_dirs(draw: Draw) -> dict[str, Any]:
+    def topic() -> dict[str, Any]:
+        return {"name": draw.topic(), "partitions": draw.some(draw.partition, 2)}
+
+    def directory() -> dict[str, Any]:
+        path = draw.mostly(draw.known.log_dir, "/nowhere", "data", "")
+        return {"path": path, "topics": draw.some(topic, 2)}
+
+    return {"dirs": draw.some(directory, 2)}
+
+
 def describe_log_dirs(draw: Draw) -> dict[str, Any]:
     def topic() -> dict[str, Any]:
         return {"topic": draw.topic(), "partitions": draw.some(draw.partition, 2)}
@@ -151,5 +162,6 @@ REQUESTS = {
     "alter_partition_reassignments": alter_partition_reassignments,
     "list_partition_reassignments": list_partition_reassignments,
     "describe_topic_partitions": describe_topic_partitions,
+    "alter_replica_log_dirs": alter_replica_log_dirs,
     "describe_log_dirs": describe_log_dirs,
 }

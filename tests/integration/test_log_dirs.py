@@ -9,6 +9,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from kafka import KafkaAdminClient
+from kafka.errors import (
+    LogDirNotFoundError,
+    NoError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+from kafka.structs import TopicPartitionReplica
 
 from jepsen_like.real.layout import NodeLayout
 from jepsen_like.real.local_cluster import LocalCluster
@@ -137,6 +145,34 @@ def test_logs_of_topics_deleted_meanwhile_are_set_aside(cluster: LocalCluster) -
         shutil.rmtree(stray)
     delete(cluster, admin, "kept")
     delete(cluster, admin, "again")
+
+
+def test_replica_is_created_in_the_directory_that_was_asked_for(cluster: LocalCluster) -> None:
+    servers = cluster.layout.bootstrap_servers
+    node = cluster.layout.node(1)
+    admin = AdminClient({"bootstrap.servers": servers})
+    with KafkaAdminClient(bootstrap_servers=servers) as asking:
+
+        def altered(index: int, directory: Path) -> type[Exception]:
+            replica = TopicPartitionReplica("chosen", index, node.id)
+            error: type[Exception] = asking.alter_replica_log_dirs({replica: str(directory)})[
+                replica
+            ]
+            return error
+
+        for place in dirs(node):
+            assert [altered(index, place) for index in range(4)] == [
+                UnknownTopicOrPartitionError
+            ] * 4
+            create(admin, "chosen", [[1]] * 4)
+            wait(lambda: len(find(node, "chosen-*")) == 4, "the logs are created")
+            assert {path.parent for path in find(node, "chosen-*")} == {place}
+            assert altered(0, place) is NoError
+            (other,) = {*dirs(node)} - {place}
+            assert altered(0, other) is UnsupportedVersionError
+            assert altered(0, node.path) is LogDirNotFoundError
+            admin.delete_topics(["chosen"])["chosen"].result(15)
+            wait(lambda: not find(node, "chosen-*"), "the deletion")
 
 
 def test_broker_goes_on_without_a_directory_that_failed(cluster: LocalCluster) -> None:

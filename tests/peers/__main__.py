@@ -4,6 +4,7 @@
     python -m tests.peers kafka-python --on kafka
     python -m tests.peers librdkafka --on quorumlab --protocol consumer
     python -m tests.peers librdkafka --on kafka 0011 0103
+    python -m tests.peers librdkafka --on kafka --again
     python -m tests.peers differences librdkafka-classic
 
 What came out is kept in tests/peers/results, one line a test. Sources are fetched into .cache.
@@ -13,23 +14,28 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.peers import kafka_python, librdkafka, outcomes
 from tests.peers.servers import SERVERS
 from tests.peers.sources import MissingError
 
+_SUITES = {
+    "kafka-python": list(SERVERS),
+    "librdkafka": [*SERVERS, librdkafka.NO_SERVER],
+}
 _RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
     suites = parser.add_subparsers(dest="suite", required=True)
-    for name in ("kafka-python", "librdkafka"):
+    for name, servers in _SUITES.items():
         suite = suites.add_parser(name)
-        suite.add_argument("--on", choices=list(SERVERS), default="quorumlab")
-        suite.add_argument("--protocol", choices=librdkafka.PROTOCOLS, default="classic")
+        suite.add_argument("--on", choices=servers, default="quorumlab")
         suite.add_argument("tests", nargs="*", help="default: all")
+        suite.set_defaults(again=False)
+    suite.add_argument("--protocol", choices=librdkafka.PROTOCOLS, default="classic")
+    suite.add_argument("--again", action="store_true", help="what failed, one by one")
     suites.add_parser("differences").add_argument("of", help="such as kafka-python")
     arguments = parser.parse_args()
     try:
@@ -40,18 +46,22 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.suite == "kafka-python":
-        name, found = arguments.suite, _kafka_python(arguments)
-    else:
-        name, found = f"{arguments.suite}-{arguments.protocol}", _librdkafka(arguments)
-    seen = []
-    for outcome in found:
+    is_librdkafka = arguments.suite == "librdkafka"
+    name = f"librdkafka-{arguments.protocol}" if is_librdkafka else arguments.suite
+    results = _RESULTS / f"{name}-{arguments.on}.txt"
+    before = outcomes.read(results) if arguments.again else {}
+    if arguments.again:
+        arguments.tests = [each.test[:4] for each in before.values() if each.state == "failed"]
+    seen = {}
+    for outcome in _librdkafka(arguments) if is_librdkafka else _kafka_python(arguments):
         print(outcome.line(), flush=True)
-        seen.append(outcome)
-    print(outcomes.summary(seen))
-    if not arguments.tests:
+        seen[outcome.test] = outcome  # a later stage may run what an earlier one skipped
+    print(outcomes.summary(seen.values()))
+    if arguments.again:
+        outcomes.write(results, outcomes.settled(before, seen))
+    elif not arguments.tests:
         _RESULTS.mkdir(exist_ok=True)
-        outcomes.write(_RESULTS / f"{name}-{arguments.on}.txt", seen)
+        outcomes.write(results, seen.values())
     return 0
 
 
@@ -61,9 +71,10 @@ def _kafka_python(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
 
 
 def _librdkafka(arguments: argparse.Namespace) -> Iterable[outcomes.Outcome]:
-    runner = librdkafka.fetch()
-    with TemporaryDirectory() as directory, SERVERS[arguments.on](Path(directory)) as servers:
-        yield from librdkafka.outcomes(runner, servers, arguments.protocol, arguments.tests)
+    at_once = 1 if arguments.again else 3
+    return librdkafka.outcomes(
+        librdkafka.fetch(), arguments.on, arguments.protocol, arguments.tests, at_once=at_once
+    )
 
 
 def _differences(name: str) -> int:

@@ -1,11 +1,11 @@
 """How the tests of a suite have ended: lines of text, one a test, compared by server."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Outcome", "differences", "read", "summary", "write"]
+__all__ = ["Outcome", "differences", "read", "settled", "summary", "write"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,6 +30,16 @@ def read(path: Path) -> dict[str, Outcome]:
 def summary(outcomes: Iterable[Outcome]) -> str:
     counts = Counter(outcome.state for outcome in outcomes)
     return ", ".join(f"{counts[state]} {state}" for state in ("passed", "failed", "skipped"))
+
+
+def settled(first: Mapping[str, Outcome], again: Mapping[str, Outcome]) -> Iterator[Outcome]:
+    """How each test has ended, by its two runs; the second is told as such."""
+    for test, outcome in first.items():
+        second = again.get(test)
+        if second is not None and second.state == "passed":
+            yield Outcome(test, "passed", f"at the second time; before: {outcome.reason}")
+        else:
+            yield outcome
 
 
 def differences(

@@ -1,16 +1,17 @@
 """Clusters that other people's suites are run on: ours or Apache Kafka's, with equal settings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 from jepsen_like.real.free_ports import free_ports
 from jepsen_like.real.local_cluster import LocalCluster
 from tests.kafka.kafka_jars import KafkaNode, format_storage, write_properties
 from tests.started import started
 
-__all__ = ["SERVERS", "kafka_of_three"]
+__all__ = ["PASSWORD", "SASL_SETTINGS", "SERVERS", "USER", "kafka_of_three"]
 
 _BROKERS = 3
 _CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -21,26 +22,40 @@ _SETTINGS = {
     "transaction.state.log.num.partitions": "8",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
-    "super.users": "User:ANONYMOUS",
+}
+USER, PASSWORD = "alice", "alice-secret"
+SASL_SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
+    ),
+    "connections.max.reauth.ms": "10000",
 }
 
 
 @contextmanager
-def _ours(directory: Path) -> Iterator[str]:
+def _ours(directory: Path, settings: Mapping[str, str]) -> Iterator[str]:
     """Three brokers and a controller; yields where clients find them."""
-    cluster = LocalCluster.create(directory, controllers=1, brokers=_BROKERS, settings=_SETTINGS)
+    wanted = {**_SETTINGS, **settings}
+    cluster = LocalCluster.create(directory, controllers=1, brokers=_BROKERS, settings=wanted)
     with started(cluster):
         yield cluster.layout.bootstrap_servers
 
 
 @contextmanager
-def _kafka(directory: Path) -> Iterator[str]:
-    with kafka_of_three(directory) as (servers, _):
+def _kafka(directory: Path, settings: Mapping[str, str]) -> Iterator[str]:
+    with kafka_of_three(directory, settings) as (servers, _):
         yield servers
 
 
 @contextmanager
-def kafka_of_three(directory: Path) -> Iterator[tuple[str, list[KafkaNode]]]:
+def kafka_of_three(
+    directory: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, list[KafkaNode]]]:
     """Three brokers, the first of which is the controller, too: their addresses and processes."""
     controller, *ports = islice(free_ports(), 1 + _BROKERS)
     with ExitStack() as stack:
@@ -58,6 +73,7 @@ def kafka_of_three(directory: Path) -> Iterator[tuple[str, list[KafkaNode]]]:
                 "listeners": listeners,
                 "log.dirs": directory / f"data{node_id}",
                 **_SETTINGS,
+                **settings,
             }
             path = write_properties(directory / f"server{node_id}.properties", properties)
             format_storage(path, _CLUSTER_ID)
@@ -69,7 +85,7 @@ def kafka_of_three(directory: Path) -> Iterator[tuple[str, list[KafkaNode]]]:
         yield ",".join(f"127.0.0.1:{port}" for port in ports), nodes
 
 
-SERVERS: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+SERVERS: dict[str, Callable[[Path, Mapping[str, str]], AbstractContextManager[str]]] = {
     "quorumlab": _ours,
     "kafka": _kafka,
 }

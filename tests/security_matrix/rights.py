@@ -84,6 +84,7 @@ RIGHTS: dict[str, tuple[Right, ...]] = {
     "describe_configs": _on(DESCRIBE_CONFIGS, TOPIC, "alpha"),
     "alter_configs": _on(ALTER_CONFIGS, TOPIC, "alpha"),
     "incremental_alter_configs": _on(ALTER_CONFIGS, TOPIC, "alpha"),
+    "alter_replica_log_dirs": (Right(ALTER),),
     "describe_log_dirs": (Right(DESCRIBE),),
     "create_partitions": _on(ALTER, TOPIC, "alpha"),
     "elect_leaders": (Right(ALTER),),

@@ -31,7 +31,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
         "list_groups",
         "delete_groups",
     ),
-    "log_dirs": ("describe_log_dirs", "assign_replicas_to_dirs"),
+    "log_dirs": ("alter_replica_log_dirs", "describe_log_dirs", "assign_replicas_to_dirs"),
     "metadata": ("metadata", "describe_cluster", "describe_topic_partitions"),
     "partitions": (
         "alter_partition",

@@ -3,7 +3,34 @@
 from uuid import UUID
 
 from wire.message import Message
-from wire.messages.endpoints import Outcome, ThrottledOutcome
+from wire.messages.endpoints import Outcome, Throttled, ThrottledOutcome
+
+
+class AlterReplicaLogDirTopic(Message):
+    name: str
+    partitions: tuple[int, ...] = ()
+
+
+class AlterReplicaLogDir(Message):
+    path: str  # absolute
+    topics: tuple[AlterReplicaLogDirTopic, ...]
+
+
+class AlterReplicaLogDirsRequest(Message):
+    dirs: tuple[AlterReplicaLogDir, ...]
+
+
+class AlterReplicaLogDirPartitionResult(Outcome):
+    partition_index: int
+
+
+class AlterReplicaLogDirTopicResult(Message):
+    topic_name: str
+    partitions: tuple[AlterReplicaLogDirPartitionResult, ...]
+
+
+class AlterReplicaLogDirsResponse(Throttled):
+    results: tuple[AlterReplicaLogDirTopicResult, ...] = ()
 
 
 class DescribableLogDirTopic(Message):
