@@ -135,6 +135,7 @@ def spawn_forks(
     if it tells fewer. Who stops asking, or fails, has got all that live on: the others are killed.
     """
     words = [json.dumps({"arguments": [*arguments], "log": str(log)}) for arguments, log in nodes]
+    starts = [log.stat().st_size if log.exists() else 0 for _, log in nodes]
     with subprocess.Popen(
         [*command, *words],
         stdin=subprocess.DEVNULL,
@@ -147,8 +148,7 @@ def spawn_forks(
         assert loaded.stdout is not None
         assert loaded.stderr is not None
         try:
-            for _, log in nodes:
-                log_start = log.stat().st_size if log.exists() else 0
+            for log_start in starts:
                 pid = loaded.stdout.readline()
                 if not pid:
                     lines = ["nobody says why", *loaded.stderr.read().strip().splitlines()]

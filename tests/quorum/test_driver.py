@@ -116,8 +116,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(within_limits())
 
 
-def make_driver(path: Path, **options: Any) -> Driver:
-    storage = FileStorage(str(path))
+def make_driver(path: Path, disk: Disk | None = None, **options: Any) -> Driver:
+    storage = FileStorage(str(path), disk=disk)
     storage.load(METADATA_LOG, METADATA_TOPIC_ID)
     while storage.is_busy:  # with the jobs of its start: beside them no sync is inline
         assert storage.take_events() == []
@@ -127,10 +127,7 @@ def make_driver(path: Path, **options: Any) -> Driver:
 
 def make_breakable_driver(path: Path) -> tuple[Driver, FailingSystem]:
     system = FailingSystem()
-    storage = FileStorage(str(path), disk=Disk(system=system))
-    storage.load(METADATA_LOG, METADATA_TOPIC_ID)
-    listener = Listener(name="L", kind=ListenerKind.CONTROLLER, host="127.0.0.1", port=0)
-    return Driver(storage, listeners=[listener], client_id="toy"), system
+    return make_driver(path, Disk(system=system)), system
 
 
 async def heartbeat_and_end(driver: Driver, core: "ToyCore") -> tuple[object, Stop]:
