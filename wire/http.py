@@ -54,6 +54,7 @@ class HttpSecurity:
     scheme: str = "Basic"  # or Bearer
     secrets: Collection[bytes] = field(default=(), repr=False)  # what may stand behind the scheme
     open_paths: Collection[str] = ()  # for everybody
+    hosts: Collection[str] = ()  # names that it may be asked by; none: any
 
     def is_known(self, authorization: str) -> bool:
         """Looks at every secret, however soon one fits."""
@@ -146,6 +147,8 @@ class HttpServer:
         if (timer := self._silent.pop(request.protocol, None)) is not None:
             timer.cancel()
         security = self._security
+        if security.hosts and request.host.rpartition(":")[0] not in security.hosts:
+            raise web.HTTPForbidden(text="asked by a name that is not this machine's\n")
         is_open = not security.secrets or request.path in security.open_paths
         if is_open or security.is_known(request.headers.get("Authorization", "")):
             return await handler(request)

@@ -40,6 +40,7 @@ _Alter = AlterConfigsRequest | IncrementalAlterConfigsRequest
 _Resource = LegacyResource | AlterConfigsResource
 _Key = tuple[int, str]  # type and name of a resource
 _Refused = Mapping[_Key, str]  # the reason
+_MESSAGE_BYTES_MAX = 1000  # of a reason; a string of the wire ends at 32,767
 _Forward = Callable[[Request, int, Callable[[object], object] | None], None]
 
 
@@ -103,7 +104,7 @@ class ConfigChecks:
         told = tuple(
             AlterConfigsResourceResponse(
                 error_code=ErrorCode.INVALID_REQUEST,
-                error_message=refused[_key(item)],
+                error_message=_cut(refused[_key(item)]),
                 resource_type=item.resource_type,
                 resource_name=item.resource_name,
             )
@@ -118,7 +119,9 @@ class ConfigChecks:
         body = replace(asked, resources=rest)
         frame = reframed(request.frame, body) if request.frame else b""
         passed_on = replace(request, body=body, frame=frame)
-        self._forward(passed_on, now_ms, partial(_joined, told, frame))
+        keys = [_key(item) for item in asked.resources]
+        order = {key: place for place, key in enumerate(keys)}
+        self._forward(passed_on, now_ms, partial(_joined, told, frame, order))
 
 
 def problem(item: _Resource, node_id: int) -> str | None:
@@ -141,13 +144,24 @@ def problem(item: _Resource, node_id: int) -> str | None:
     return f"Unexpected broker id, expected {node_id}, but received {name}"
 
 
-def _key(item: _Resource) -> _Key:
+def _key(item: _Resource | AlterConfigsResourceResponse) -> _Key:
     return item.resource_type, item.resource_name
 
 
-def _joined(told: tuple[object, ...], frame: bytes, answer: object) -> object:
+def _cut(text: str) -> str:
+    return text.encode()[:_MESSAGE_BYTES_MAX].decode(errors="ignore")
+
+
+def _joined(
+    told: tuple[AlterConfigsResourceResponse, ...],
+    frame: bytes,
+    order: Mapping[_Key, int],
+    answer: object,
+) -> object:
     """The controller's answer, with what was refused here; an envelope's error as it is."""
     opened = unwrap_response(answer, frame)
     if not isinstance(opened, AlterConfigsResponse | IncrementalAlterConfigsResponse):
         return answer
-    return replace(opened, responses=(*told, *opened.responses))
+    answers: tuple[AlterConfigsResourceResponse, ...] = (*told, *opened.responses)
+    found = sorted(answers, key=lambda each: order.get(_key(each), len(order)))
+    return replace(opened, responses=tuple(found))

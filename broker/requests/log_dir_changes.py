@@ -66,10 +66,11 @@ def _altered(
     if directory_id not in log_dirs.online:
         return ErrorCode.KAFKA_STORAGE_ERROR
     found = replicas.find(name, ZERO_UUID, index)
-    if isinstance(found, ErrorCode):
+    if found is ErrorCode.NOT_LEADER_OR_FOLLOWER:  # it lies elsewhere
         log_dirs.prefer(log, directory_id)
-        is_elsewhere = found is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.REPLICA_NOT_AVAILABLE if is_elsewhere else found
+        return ErrorCode.REPLICA_NOT_AVAILABLE
+    if isinstance(found, ErrorCode):
+        return found
     if found.log is None:
         is_offline = isinstance(found.role, Offline)
         return ErrorCode.KAFKA_STORAGE_ERROR if is_offline else ErrorCode.REPLICA_NOT_AVAILABLE

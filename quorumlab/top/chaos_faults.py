@@ -17,8 +17,10 @@ _FRAMES_AT_ONCE = 100_000  # about a fifth of a second
 
 def faults_of(run: Path | None) -> "ChaosFaults | None":
     """None where no chaos run has begun."""
+    if run is None or not RunDirectory(run).history.is_file():
+        return None
     with suppress(OSError):
-        return None if run is None else ChaosFaults(run)
+        return ChaosFaults(run)
     return None
 
 
@@ -72,10 +74,10 @@ class ChaosFaults:
         match f, value:
             case "phase", str(phase):
                 self._phase = phase
-            case "inject", {"fault": number, "kind": kind, "nodes": nodes}:
+            case "inject", {"fault": int(number), "kind": str(kind), "nodes": [*nodes]}:
                 text = f"{kind} {','.join(map(str, nodes))}".rstrip()
                 self._in_force[number] = text, self._now_ns
-            case "heal", {"fault": number}:
+            case "heal", {"fault": int(number)}:
                 self._in_force.pop(number, None)
             case _:
                 pass

@@ -12,16 +12,19 @@ from quorumlab.output import say
 from quorumlab.verbs.common import addresses, in_bounds
 from quorumlab.web.reader_keys import of_any_kafka
 from quorumlab.web.serving import Page
-from wire.http import HttpServer
+from wire.http import HttpSecurity, HttpServer
 
 __all__ = ["serve"]
 
 _HOST = "127.0.0.1"  # whoever reaches the page sees all that it shows
+_HOSTS = (_HOST, "localhost")  # another site may have a name that leads here
 
 
 def serve(args: SimpleNamespace) -> int:
     """Until Ctrl-C."""
     in_bounds(args, page=(0, 65_535))
+    if args.once:
+        raise UsageError("give --page or --once, not both")
     if not args.bootstrap_server or args.dir:
         raise UsageError(
             "--page is for --bootstrap-server: nodes of ours serve the page themselves, at the "
@@ -36,15 +39,18 @@ def serve(args: SimpleNamespace) -> int:
 
 
 async def _serve(page: Page, port: int) -> None:
-    server, ended = HttpServer(page.routes(), streams=page.streams()), asyncio.Event()
+    security = HttpSecurity(hosts=_HOSTS)
+    server = HttpServer(page.routes(), streams=page.streams(), security=security)
+    ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     try:
-        found = await server.start(_HOST, port)
-        say(f"http://{_HOST}:{found}/ until Ctrl-C")
+        try:
+            found = await server.start(_HOST, port)
+        except OSError as error:  # its own words are asyncio's
+            raise Failed(f"--page {port}: {os.strerror(error.errno or 0)}") from error
+        say(f"http://{_HOST}:{found}/ until Ctrl-C; all users of this machine can read it")
         await ended.wait()
-    except OSError as error:  # its own words are asyncio's
-        raise Failed(f"--page {port}: {os.strerror(error.errno or 0)}") from error
     finally:
         await page.close()
         await server.stop()

@@ -54,8 +54,16 @@ def of_node(config: NodeConfig, http_port: int) -> Mapping[str, Any]:
         "nodes": {**config.http_nodes, **own},
         "servers": list(dict.fromkeys(servers)),
         "design": "quorum" if config.design is None else config.design.name,
-        "chaos": str(config.metadata_dir.parent.parent.parent),  # RUN/cluster/1/data
+        "chaos": _run_around(config.metadata_dir.resolve()),
     }
+
+
+def _run_around(metadata_dir: Path) -> str | None:
+    """A chaos run keeps its nodes in RUN/cluster/1/data."""
+    match metadata_dir.parents:
+        case [_, cluster, run, *_] if cluster.name == "cluster":
+            return str(run)
+    return None
 
 
 def of_any_kafka(

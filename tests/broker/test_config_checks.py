@@ -161,6 +161,28 @@ def test_what_is_refused_here_leaves_the_others_to_the_controller() -> None:
     ]
 
 
+def test_answers_are_in_the_order_of_the_request_whoever_gives_them() -> None:
+    (of_seven,) = incremental(broker="7").resources
+    topic = replace(of_seven, resource_type=2, resource_name="t")
+    checks = Checks()
+    body = replace(incremental(broker="7"), resources=(topic, of_seven))
+    checks.checks.handle(Request(token=1, body=body), 0)
+    fine = AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE, error_message=None, resource_type=2, resource_name="t"
+    )
+    joined = checks.amend(IncrementalAlterConfigsResponse(responses=(fine,)))
+    assert [each.resource_name for each in joined.responses] == ["t", "7"]
+
+
+def test_a_reason_is_cut_to_what_an_answer_can_hold() -> None:
+    (item,) = incremental(broker="7").resources
+    empty = AlterableConfig(name="é" * 40_000, value=None, config_operation=0)
+    checks = Checks()
+    body = replace(incremental(broker="7"), resources=(replace(item, configs=(empty,)),))
+    (answer,) = checks.told(body)
+    assert 900 < len(answer.responses[0].error_message.encode()) <= 1000
+
+
 def test_what_the_door_has_removed_is_still_for_the_controller_to_answer() -> None:
     checks, passed_on = beside_another(1)
     inner = decode_request(passed_on.frame)

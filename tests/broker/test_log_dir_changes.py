@@ -10,6 +10,7 @@ from wire.messages.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from wire.metadata_records import PartitionChangeRecord
 from wire.primitives import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 
 OFFLINE = "/c"  # known by name, not online
@@ -75,11 +76,27 @@ def test_replica_that_cannot_be_used_is_not_answered_for(brokers: Brokers) -> No
 
 
 def test_replica_that_comes_later_is_created_where_it_was_asked_for(brokers: Brokers) -> None:
+    brokers.create_topic("v", (2,), (2,), (2,))
+    brokers.run(10)
     asked = [("/a", "v", 0), ("/a", "v", 1), ("/b", "v", 2)]
-    assert set(altered(brokers, *asked).values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    brokers.create_topic("v", (1,), (1,), (1,))
+    assert set(altered(brokers, *asked).values()) == {ErrorCode.REPLICA_NOT_AVAILABLE}
+    id_of_v = brokers.topics["v"]
+    brokers.write(
+        *(
+            PartitionChangeRecord(partition_id=index, topic_id=id_of_v, replicas=(2, 1))
+            for index in range(3)
+        )
+    )
     brokers.run(10)
     assert [brokers.partition(1, "v", index).directory_id for index in range(3)] == [A, A, B]
+
+
+def test_preference_for_what_does_not_exist_is_not_kept(brokers: Brokers) -> None:
+    brokers.create_topic("w", (1,))  # goes into B: A is the next one
+    assert altered(brokers, ("/b", "v", 0)) == {("v", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    brokers.create_topic("v", (1,))
+    brokers.run(10)
+    assert brokers.partition(1, "v", 0).directory_id == A
 
 
 def test_preference_yields_to_a_log_that_is_there_or_may_be() -> None:
@@ -90,6 +107,9 @@ def test_preference_yields_to_a_log_that_is_there_or_may_be() -> None:
     assert dirs.place("t-1", B) == A, "over what the metadata assigns"
     dirs.removed("t-1")
     assert dirs.place("t-1", B) == B, "for once"
+    dirs.prefer("t-2", B)
+    dirs.fail(B)
+    assert dirs.place("t-2", A) == A
     offline = log_dirs(has_offline=True)
     offline.prefer("t-0", A)
     assert offline.place("t-0", DIRECTORY_MIGRATING) is None

@@ -39,6 +39,17 @@ def run(security: HttpSecurity, test: Callable[[int], Awaitable[None]]) -> list[
     return changes
 
 
+def test_only_names_of_this_machine_are_answered_where_they_are_listed() -> None:
+    async def test(port: int) -> None:
+        async with ClientSession() as session:
+            for name, status in ((HOST, 200), ("localhost", 200), ("elsewhere.example", 403)):
+                headers = {"Host": f"{name}:{port}", "Sec-Fetch-Site": "same-origin"}
+                async with session.get(f"http://{HOST}:{port}/livez", headers=headers) as found:
+                    assert found.status == status, name
+
+    run(HttpSecurity(hosts=(HOST, "localhost")), test)
+
+
 def test_without_credentials_there_is_health_and_no_change() -> None:
     async def test(port: int) -> None:
         async with ClientSession() as session:

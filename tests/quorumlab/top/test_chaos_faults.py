@@ -1,11 +1,12 @@
 """The faults of a chaos run, read while its history grows."""
 
+import os
 from contextlib import closing
 from pathlib import Path
 
 from jepsen_like.histories.history import Header, Kind, Op, encode_header, encode_op
 from jepsen_like.workloads.workload import deed
-from quorumlab.top.chaos_faults import ChaosFaults, run_around
+from quorumlab.top.chaos_faults import ChaosFaults, faults_of, run_around
 
 KILL = {"fault": 0, "kind": "kill", "nodes": [2, 3]}
 
@@ -49,3 +50,18 @@ def test_faults_come_and_go_with_the_history(tmp_path: Path) -> None:
         assert chaos.faults == ()
     (tmp_path / "verdict.json").write_text("{}")
     assert chaos.phase == "which has ended"
+
+
+def test_what_is_no_history_of_faults_is_passed_over(tmp_path: Path) -> None:
+    assert faults_of(None) is None
+    os.mkfifo(tmp_path / "history.msgpack")
+    assert faults_of(tmp_path) is None, "opening it would wait for who writes"
+    (tmp_path / "history.msgpack").unlink()
+    odd = {"fault": 1, "kind": "kill", "nodes": 5}
+    header = encode_header(Header(workload="log", seed=1))
+    (tmp_path / "history.msgpack").write_bytes(header + at(2, deed("inject", odd)))
+    chaos = faults_of(tmp_path)
+    assert chaos is not None
+    with closing(chaos):
+        chaos.look()
+        assert chaos.faults == ()
