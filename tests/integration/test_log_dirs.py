@@ -13,9 +13,10 @@ from kafka import KafkaAdminClient
 from kafka.errors import (
     LogDirNotFoundError,
     NoError,
-    UnknownTopicOrPartitionError,
+    ReplicaNotAvailableError,
     UnsupportedVersionError,
 )
+from kafka.structs import TopicPartition as ReassignedPartition
 from kafka.structs import TopicPartitionReplica
 
 from jepsen_like.real.layout import NodeLayout
@@ -161,10 +162,12 @@ def test_replica_is_created_in_the_directory_that_was_asked_for(cluster: LocalCl
             return error
 
         for place in dirs(node):
-            assert [altered(index, place) for index in range(4)] == [
-                UnknownTopicOrPartitionError
-            ] * 4
-            create(admin, "chosen", [[1]] * 4)
+            create(admin, "chosen", [[2]] * 4)
+            wait(lambda: altered(3, place) is ReplicaNotAvailableError, "node 1 knows of it")
+            for index in range(3):
+                assert altered(index, place) is ReplicaNotAvailableError
+            to_one = {ReassignedPartition("chosen", index): [1] for index in range(4)}
+            assert set(asking.alter_partition_reassignments(to_one).values()) == {None}
             wait(lambda: len(find(node, "chosen-*")) == 4, "the logs are created")
             assert {path.parent for path in find(node, "chosen-*")} == {place}
             assert altered(0, place) is NoError
