@@ -161,11 +161,15 @@ def test_replica_is_created_in_the_directory_that_was_asked_for(cluster: LocalCl
             ]
             return error
 
-        for place in dirs(node):
-            create(admin, "chosen", [[2]] * 4)
-            wait(lambda: altered(3, place) is ReplicaNotAvailableError, "node 1 knows of it")
+        def ask_for(place: Path) -> None:
+            """As soon as node 1 knows of the topic, whose replicas lie elsewhere."""
+            wait(lambda: altered(3, place) is ReplicaNotAvailableError, "it knows of the topic")
             for index in range(3):
                 assert altered(index, place) is ReplicaNotAvailableError
+
+        for place in dirs(node):
+            create(admin, "chosen", [[2]] * 4)
+            ask_for(place)
             to_one = {ReassignedPartition("chosen", index): [1] for index in range(4)}
             assert set(asking.alter_partition_reassignments(to_one).values()) == {None}
             wait(lambda: len(find(node, "chosen-*")) == 4, "the logs are created")
