@@ -105,7 +105,6 @@ class LogDirs:
         for each in failed:
             del self._online[each]
             self._offline[each] = None
-            self._preferred = {log: at for log, at in self._preferred.items() if at != each}
         return failed
 
 

@@ -147,7 +147,7 @@ class HttpServer:
         if (timer := self._silent.pop(request.protocol, None)) is not None:
             timer.cancel()
         security = self._security
-        if security.hosts and request.host.rpartition(":")[0] not in security.hosts:
+        if security.hosts and request.host.partition(":")[0] not in security.hosts:
             raise web.HTTPForbidden(text="asked by a name that is not this machine's\n")
         is_open = not security.secrets or request.path in security.open_paths
         if is_open or security.is_known(request.headers.get("Authorization", "")):

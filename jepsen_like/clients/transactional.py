@@ -32,10 +32,24 @@ from wire.messages.producing import (
 )
 from wire.messages.transactions import EndTxnRequest, EndTxnResponse
 
-__all__ = ["Identity", "TransactionalProducer", "find_coordinator"]
+__all__ = [
+    "COORDINATOR_ELSEWHERE",
+    "COORDINATOR_RETRIABLE",
+    "Identity",
+    "TransactionalProducer",
+    "find_coordinator",
+]
 
 _TRANSACTION = 1  # FindCoordinator's key type
 _ALL = -1
+# To ask again, the first two of another broker. A request that had no answer counts as timed out.
+COORDINATOR_ELSEWHERE = (ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
+COORDINATOR_RETRIABLE = (
+    *COORDINATOR_ELSEWHERE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
 # Nothing will ever come of it under this identity: the transaction has to be aborted, or has been.
 _FATAL = (
     ErrorCode.INVALID_PRODUCER_EPOCH,

@@ -174,6 +174,23 @@ def test_answers_are_in_the_order_of_the_request_whoever_gives_them() -> None:
     assert [each.resource_name for each in joined.responses] == ["t", "7"]
 
 
+def test_own_security_is_tried_beside_what_is_refused_already() -> None:
+    own_and_another = (*incremental().resources, *incremental(broker="7").resources)
+    checks = Checks()
+    check = checks.ask(replace(incremental(), resources=own_and_another))
+    assert check is not None
+    assert checks.answer(check, None) == []
+    (passed_on,) = checks.forwarded
+    assert passed_on.body == incremental()
+
+
+def test_security_that_is_refused_already_is_not_tried() -> None:
+    (item,) = incremental().resources
+    twice = replace(item, configs=item.configs * 2)
+    (answer,) = Checks().told(replace(incremental(), resources=(twice,)))
+    assert answer.responses[0].error_code is ErrorCode.INVALID_REQUEST
+
+
 def test_a_reason_is_cut_to_what_an_answer_can_hold() -> None:
     (item,) = incremental(broker="7").resources
     empty = AlterableConfig(name="é" * 40_000, value=None, config_operation=0)
@@ -212,7 +229,7 @@ def test_the_error_of_an_envelope_stays_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("names", "value", "operation", "is_refused"),
     [(("a",), "1", 0, False), (("a",), None, 1, False), (("a",), None, 0, True),
-     (("a", "a"), "1", 0, True)],
+     (("a",), None, 2, True), (("a", "a"), "1", 0, True)],
 )  # fmt: skip
 def test_a_key_comes_once_and_with_a_value(
     names: tuple[str, ...], value: str | None, operation: int, is_refused: bool

@@ -64,6 +64,11 @@ def test_each_replica_has_its_answer(
     assert altered(brokers, (path, topic, index)) == {(topic, index): error}
 
 
+def test_replica_whose_log_is_being_opened_is_not_available_yet(brokers: Brokers) -> None:
+    brokers.partition(1, "t", 0).log = None
+    assert altered(brokers, ("/a", "t", 0)) == {("t", 0): ErrorCode.REPLICA_NOT_AVAILABLE}
+
+
 def test_last_directory_counts_that_is_named_for_a_replica(brokers: Brokers) -> None:
     assert altered(brokers, ("/b", "t", 0), ("/a", "t", 0)) == {("t", 0): ErrorCode.NONE}
 

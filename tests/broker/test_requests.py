@@ -9,7 +9,15 @@ from quorum.core.effects import Failure, Reply, Request, RequestFailed, Response
 from tests.broker.brokers import CONTROLLER, LISTENER, Brokers, batch_of, produce_request
 from wire.errors import ErrorCode
 from wire.forwarding import unwrap
-from wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from wire.messages.features import ApiVersionsRequest
 from wire.messages.groups import FindCoordinatorRequest
 from wire.messages.metadata import (
@@ -440,6 +448,27 @@ def test_a_refusal_inside_a_plain_answer_is_retried(brokers: Brokers) -> None:
     brokers.brokers[1].receive(event, brokers.now_ms)
     brokers.brokers[1].tick(brokers.now_ms + 50)
     assert sent(brokers).body == UnregisterBrokerRequest(broker_id=5)
+
+
+def test_answer_of_the_controller_is_joined_with_what_was_refused_before(brokers: Brokers) -> None:
+    entry = AlterableConfig(name="retention.ms", value="1", config_operation=0)
+    topic, another = (
+        AlterConfigsResource(resource_type=kind, resource_name=name, configs=(entry,))
+        for kind, name in ((2, "t"), (4, "7"))
+    )
+    body = IncrementalAlterConfigsRequest(resources=(topic, another), validate_only=False)
+    brokers.brokers[1].receive(Request(token=900, body=body, listener=LISTENER), brokers.now_ms)
+    send = sent(brokers)
+    assert isinstance(send.body, IncrementalAlterConfigsRequest)
+    assert send.body.resources == (topic,)
+    done = AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE, error_message=None, resource_type=2, resource_name="t"
+    )
+    answer = IncrementalAlterConfigsResponse(responses=(done,))
+    brokers.brokers[1].receive(Response(token=send.token, body=answer), brokers.now_ms)
+    joined = reply(brokers)
+    assert isinstance(joined, IncrementalAlterConfigsResponse)
+    assert [each.resource_name for each in joined.responses] == ["t", "7"]
 
 
 # --- produce, as requests

@@ -8,7 +8,7 @@ from kio.serial import entity_writer
 
 from wire.apis import decode_response, encode_request
 from wire.errors import ErrorCode
-from wire.forwarding import has_error, unwrap, wrap_request, wrap_response
+from wire.forwarding import has_error, unwrap, unwrap_response, wrap_request, wrap_response
 from wire.messages.registration import EnvelopeRequest, EnvelopeResponse
 from wire.messages.topics import (
     CreatableTopic,
@@ -115,3 +115,9 @@ def test_has_error_looks_everywhere() -> None:
     assert has_error(refused(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER)
     assert not has_error(refused(ErrorCode.NONE), ErrorCode.NOT_CONTROLLER)
     assert not has_error(None, ErrorCode.NOT_CONTROLLER)
+
+
+def test_answer_that_is_no_answer_is_passed_on_as_it_is() -> None:
+    for data in (None, b"\0\0"):
+        answer = EnvelopeResponse(response_data=data)
+        assert unwrap_response(answer, FRAME) is answer

@@ -20,7 +20,12 @@ from functools import partial
 
 from broker.transactions.transaction import EPOCH_BUMPS
 from jepsen_like.clients.steps import Ask, Pause, Step, Steps
-from jepsen_like.clients.transactional import Identity, find_coordinator
+from jepsen_like.clients.transactional import (
+    COORDINATOR_ELSEWHERE,
+    COORDINATOR_RETRIABLE,
+    Identity,
+    find_coordinator,
+)
 from jepsen_like.histories.history import Kind
 from jepsen_like.scenarios.cluster.directed_clients import Produced, number_of, outcome_of
 from jepsen_like.scenarios.language.forms import Misused, Names
@@ -33,6 +38,7 @@ from jepsen_like.sim.assemblies.quorum.clients.asking import AskingCore
 from jepsen_like.sim.world.client_releases import NEWEST, ClientRelease
 from jepsen_like.sim.world.host import Host
 from wire.errors import ErrorCode
+from wire.message import replace
 from wire.messages.groups import FindCoordinatorResponse
 from wire.messages.producing import (
     InitProducerIdRequest,
@@ -54,16 +60,8 @@ _ASKING_MS = 500  # until a coordinator that does not answer is looked for anew
 _BEFORE_EPOCH_BUMPS = ClientRelease(
     "transaction.version 1", {"produce": 11, "add_partitions_to_txn": 3, "end_txn": 4}
 )
-_AGAIN = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.REQUEST_TIMED_OUT,
-)
-_ELSEWHERE = (ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
 _PRODUCE_AGAIN = (
-    *_AGAIN,
+    *COORDINATOR_RETRIABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -165,9 +163,9 @@ class DirectedProducer(AskingCore):
             if self._coordinator is not None:
                 answer = yield Ask(node=self._coordinator, body=body, timeout_ms=_ASKING_MS)
             error = _error_in(answer)
-            if error not in _AGAIN:
+            if error not in COORDINATOR_RETRIABLE:
                 return answer
-            if error in _ELSEWHERE:
+            if error in COORDINATOR_ELSEWHERE:
                 self._coordinator = None
             yield Pause(_PAUSE_MS)
 
@@ -196,12 +194,7 @@ class DirectedProducer(AskingCore):
         )
         if not is_anew:
             known = self._known()
-            body = InitProducerIdRequest(
-                transactional_id=self.transactional_id,
-                transaction_timeout_ms=self._transaction_ms,
-                producer_id=known.producer_id,
-                producer_epoch=known.epoch,
-            )
+            body = replace(body, producer_id=known.producer_id, producer_epoch=known.epoch)
         answer = yield from self._ask_coordinator(body)
         assert isinstance(answer, InitProducerIdResponse), answer
         self._asking -= 1

@@ -113,6 +113,7 @@ def test_a_commit_for_a_partition_that_does_not_exist_fails_alone(index: int) ->
     assert [change.partition for change in changes] == [3]
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert errors_of(response) == [unknown, ErrorCode.NONE]
+    assert offsets.reaches_group(response), "by the partition that exists"
     refused = offsets.refused_commit(request, ErrorCode.ILLEGAL_GENERATION, topic_with)
     assert errors_of(refused) == [unknown, ErrorCode.ILLEGAL_GENERATION]
 

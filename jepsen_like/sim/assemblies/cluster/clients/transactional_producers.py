@@ -15,7 +15,12 @@ from collections.abc import Mapping
 
 from broker.transactions.transactions_topic import TRANSACTIONS_TOPIC
 from jepsen_like.clients.readable import READ_COMMITTED, readable
-from jepsen_like.clients.transactional import Identity, find_coordinator
+from jepsen_like.clients.transactional import (
+    COORDINATOR_ELSEWHERE,
+    COORDINATOR_RETRIABLE,
+    Identity,
+    find_coordinator,
+)
 from jepsen_like.sim.assemblies.cluster.clients.client import Client, fetched_in, produced_in
 from jepsen_like.sim.assemblies.cluster.clients.operators import Operation, Operator
 from jepsen_like.sim.assemblies.cluster.cluster_options import ClusterOptions
@@ -45,27 +50,15 @@ _TRIES_MAX = 12
 _DIES, _IDLES = 0.06, 0.12  # in the midst of a transaction; the first line above a draw from [0, 1)
 _ABORTS = 0.3
 _OFFSETS = 0.3
-_AGAIN = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.REQUEST_TIMED_OUT,
-)
-_ELSEWHERE = (ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
 _PRODUCE_AGAIN = (
+    *COORDINATOR_RETRIABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT,
 )
 
 
@@ -128,9 +121,9 @@ class TransactionalProducer(Operator):
 
     def _turned_away(self, error: ErrorCode) -> bool:
         """Is it worth asking again? Perhaps of another broker."""
-        if error in _ELSEWHERE:
+        if error in COORDINATOR_ELSEWHERE:
             self._coordinator = None
-        return error in _AGAIN
+        return error in COORDINATOR_RETRIABLE
 
     def _initialized(self) -> Operation[Identity | None]:
         body = InitProducerIdRequest(
@@ -210,7 +203,7 @@ class TransactionalProducer(Operator):
                 if error is ErrorCode.NONE:
                     self._fired("offset_sent_to_transaction")
                     return True
-                if error not in _AGAIN:
+                if error not in COORDINATOR_RETRIABLE:
                     return False
         return False
 
