@@ -1,4 +1,4 @@
-"""What the controller's decisions cost: one JSON line a figure.
+"""Measures the controller's decisions: one JSON line a figure.
 
     python benchmarks/run.py controller
     python -m benchmarks controller --quick

@@ -1,4 +1,4 @@
-"""What the live page of a node costs: the node, the wire, and a browser.
+"""Measures the live page of a node: the node, the wire, and a browser.
 
     python -m benchmarks live-page --partitions 10000
 

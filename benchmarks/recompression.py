@@ -1,4 +1,4 @@
-"""What a broker pays to look into a batch, or to recompress it: the best of some rounds."""
+"""Measures a look into a batch and its recompression by a broker: the best of some rounds."""
 
 import json
 from collections.abc import Callable

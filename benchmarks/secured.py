@@ -1,4 +1,4 @@
-"""What SASL_SSL costs: produce and fetch beside the same in plain, ours and Apache Kafka's.
+"""Measures produce and fetch over SASL_SSL beside the same in plain, ours and Apache Kafka's.
 
 Of each system a plain cluster and one of `up --security sasl_ssl` live at a time, and are measured
 in turns: two nodes, each a broker and the first the controller, and a real client (librdkafka). The

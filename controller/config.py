@@ -1,4 +1,4 @@
-"""What a controller core is told when it starts: who it is, its limits and intervals.
+"""The configuration of a controller core: who it is, its limits and intervals.
 
 Decides nothing. Names and defaults are Kafka's (`broker.session.timeout.ms` is
 `session_timeout_ms`).

@@ -1,4 +1,4 @@
-"""What a node remembers of changes, as pages: when it applied an offset, or saw a znode change.
+"""Pages of the changes that a node remembers: when it applied an offset, or saw a znode change.
 
 The cores know only the driver's monotonic time. Pages tell wall clock, by what the two clocks show
 when the page is asked for: after the wall clock was set, all times move with it.

@@ -1,4 +1,4 @@
-"""What clients show where proxies read what passes, though the brokers behind them speak TLS.
+"""Credentials of clients whose bytes a proxy reads, though the brokers behind it speak TLS.
 
 The addresses that brokers name have to be changed on the way, so that TLS ends at the proxy: it
 shows a certificate of an authority that is made for this run, by which its clients judge it, and

@@ -1,4 +1,4 @@
-"""What judging in pieces asks of Spark, as a Protocol, so that tests can move rows in this process.
+"""The moves of rows that judging in pieces needs, as a Protocol: tests move them in this process.
 
 A frame is many rows, in pieces. `OnSpark` does it on any session, classic or Connect.
 """

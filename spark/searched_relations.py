@@ -1,4 +1,4 @@
-"""What a segment of a register makes of each state in which it may begin.
+"""The end states of a segment of a register, for each state in which it may begin.
 
 A state is a value, and the changes of unknown end that have been used up, by their calls. Nothing
 else reaches across a quiescent moment. So the states after a segment follow from those before it,

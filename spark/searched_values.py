@@ -1,4 +1,4 @@
-"""What is known of one value of a register that a search decides: a piece of some values each.
+"""The facts about one value of a register that a search decides: a piece has some values.
 
 A value that was seen, and that nobody can have written, is wrong by itself. And most changes of
 unknown end are no choice for the search:

@@ -1,4 +1,4 @@
-"""What becomes of a new connection, if they come faster than they may."""
+"""Admission decides about new connections that come faster than they may."""
 
 from typing import NamedTuple
 

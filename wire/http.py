@@ -48,7 +48,7 @@ StreamRoute = Callable[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSecurity:
-    """What a client has to show. Without secrets everybody is served."""
+    """The credentials that a client has to show. Without secrets everybody is served."""
 
     tls: ssl.SSLContext | None = None
     scheme: str = "Basic"  # or Bearer

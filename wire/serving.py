@@ -1,4 +1,4 @@
-"""What the server of a listener and its connections know of each other."""
+"""The server of a listener and its connections: the part that both know."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

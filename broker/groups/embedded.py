@@ -1,4 +1,4 @@
-"""What consumers of the classic protocol tell each other, within bytes that their group hands on.
+"""Subscriptions and assignments that classic consumers exchange, in bytes that the group hands on.
 
 A coordinator that assigns reads their subscriptions, and writes their assignments.
 

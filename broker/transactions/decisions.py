@@ -1,4 +1,4 @@
-"""What a rule decides about a request to a transactional id."""
+"""The decisions that a rule can make about a request to a transactional id."""
 
 from typing import NamedTuple
 

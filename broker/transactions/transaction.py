@@ -1,4 +1,4 @@
-"""What a coordinator knows of one transactional id, and which step may follow which.
+"""The state of one transactional id at its coordinator, and which step may follow which.
 
 A transaction is a value; a step makes the next one. The coordinator writes the next value down, and
 it counts once it is committed.

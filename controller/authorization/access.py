@@ -1,4 +1,4 @@
-"""What a rule decides from, and what it may decide.
+"""The input of an authorization rule, and the decisions that it can make.
 
 A rule is `access, body -> verdict`: None lets the request go on as it is, `Narrowed` lets go on
 what is left of it, and `Refused` answers it at once.

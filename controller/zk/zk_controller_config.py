@@ -1,4 +1,4 @@
-"""What a controller of ZooKeeper mode is told when it starts."""
+"""The configuration of a controller in ZooKeeper mode."""
 
 from dataclasses import dataclass
 

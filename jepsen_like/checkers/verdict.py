@@ -1,4 +1,4 @@
-"""What a checker says: valid, violated, or undecided, with the evidence.
+"""A checker's verdict: valid, violated, or undecided, with the evidence.
 
 A verdict is never a guess: what could not be decided says why. Verdicts of several objects, or of
 several checkers, compose: one violation outweighs everything, and doubt outweighs validity.

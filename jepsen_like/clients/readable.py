@@ -1,4 +1,4 @@
-"""What a consumer is given of the batches that it fetched.
+"""The records that a consumer is given from the batches that it fetched.
 
 No markers of transactions, and with `read_committed` no records of transactions that were aborted:
 the leader names these, and a client passes over their batches from the first offset to the marker.

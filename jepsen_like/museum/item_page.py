@@ -1,4 +1,4 @@
-"""What the museum says of an item, in words: the story, the run step by step, the witness."""
+"""The museum's page of an item, in words: the story, the run step by step, the witness."""
 
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a blocking client does before it asks anything: TLS by `ssl`, SASL by its pure exchanges."""
+"""A blocking client shakes hands before it asks: TLS by `ssl`, SASL by its pure exchanges."""
 
 import secrets
 import ssl

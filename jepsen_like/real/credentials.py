@@ -1,4 +1,4 @@
-"""What those who ask a cluster's nodes show them: certificates, passwords, and how pages are asked.
+"""The credentials for a cluster's nodes: certificates, passwords, and what opens their pages.
 
 Whoever secures a cluster makes one; it is no part of a layout, and nothing of it is written.
 """

@@ -1,4 +1,4 @@
-"""What a proxy does to bytes in one direction between two nodes, and the counts that prove it.
+"""A proxy impairs the bytes of one direction between two nodes, and counts what proves it.
 
 A flow is all that one node says to another: its requests on its own links, and its answers on the
 other's. A cut of the flow from 1 to 2 therefore lets 2's requests arrive at 1 and loses the

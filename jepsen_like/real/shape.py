@@ -1,4 +1,4 @@
-"""What a local cluster is to be made of, as far as somebody has said it, and its first layout.
+"""The shape that somebody asks of a local cluster, and its first layout.
 
 What is left open is as in the cluster that the directory holds already, or else by default. What
 the files of nodes are called and hold is decided in `jepsen_like.real.layout`.

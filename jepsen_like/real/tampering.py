@@ -1,4 +1,4 @@
-"""What a proxy may be asked to change in the messages of clients: a request, its answer, or both.
+"""Changes that a proxy can make in the messages of clients: in a request, its answer, or both.
 
 The proxy keeps the order of answers and the addresses; whoever tampers reads and writes frames.
 """

@@ -42,7 +42,7 @@ def campaign_picture(told: Sequence[Told], command: str) -> str:
 
 
 def _draw_names(drawing: Drawing, told: Sequence[Told], column: float) -> None:
-    """Of runs, and their workloads where there is room; many runs are numbered in tens."""
+    """Runs have numbers, and names of workloads where there is room; many are numbered in tens."""
     drawing.text("run", drawing.margin, drawing.y + 12, 13, colour="soft")
     for number, each in enumerate(told, 1):
         name = f"{number} {each['workload']}"

@@ -1,4 +1,4 @@
-"""What a history has shown, in one line that its verdict carries: "3,426 sends acknowledged, none
+"""The headline of a history, which its verdict carries: "3,426 sends acknowledged, none
 lost, under 9 proven faults"; what was planted, and how to make it again. Pure.
 
 Nothing is said to be lost or not where no rule looked for it; and what no reading reached the end

@@ -1,4 +1,4 @@
-"""What a core tells its driver of the dynamic configs of its node, and asks it about them."""
+"""Effects and events about the dynamic configs of a node, between its core and its driver."""
 
 from collections.abc import Mapping
 

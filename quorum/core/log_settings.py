@@ -33,7 +33,7 @@ class CleaningRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningOrder:
-    """What a broker asks of its storage when it has a log cleaned."""
+    """A broker's order to its storage to clean a log."""
 
     rules: CleaningRules
     now_ms: int

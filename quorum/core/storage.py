@@ -1,4 +1,4 @@
-"""What a driver needs of storage: the effects that name a disk, and the events they lead to.
+"""The storage that a driver needs: the effects that name a disk, and the events they lead to.
 
 Synchronous and narrow, so that there can be two of it: `quorum.log.files.file_storage` on real
 files, and the simulator's disk, which loses unsynced tails. Cores never see it: they emit effects.

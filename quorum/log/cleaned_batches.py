@@ -1,4 +1,4 @@
-"""What compaction leaves of a batch: of each key the last record, and tombstones for a while.
+"""Compaction keeps of a batch the last record of each key, and tombstones for a while.
 
 The cleaner reads the *dirty* part of a log once and notes the last offset of each key (`KeyMap`).
 Then it reads the log from its start, up to where that map reaches, and drops each record whose key

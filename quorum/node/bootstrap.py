@@ -1,4 +1,4 @@
-"""What the tool that formats a directory leaves for the first start, in the form of snapshots.
+"""The records that `format` leaves for the first start of a node, in the form of snapshots.
 
     bootstrap.checkpoint                    the first records of a cluster; the first active
                                             controller of an empty log reads it

@@ -1,4 +1,4 @@
-"""What the applications of a node are given: what is committed, in order, and snapshots of it.
+"""Delivery gives the applications of a node committed records in order, and snapshots of them.
 
     - records come each once, from the start of the log or where a snapshot ends, in bounded pieces;
     - a snapshot comes first at the start, and whenever the log begins after what was delivered;

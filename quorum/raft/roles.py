@@ -1,4 +1,4 @@
-"""What a replica can be at a time, and from what it may become what.
+"""The roles of a replica, and the transitions between them.
 
 Values only: who decides to change role is in `electing`, `leading` and `following`, and the one
 place that does it is `RaftNode._become`, which checks `ALLOWED`.

@@ -1,4 +1,4 @@
-"""What an experiment has answered, in one sentence that its cells carry. Pure.
+"""The answer of an experiment, in one sentence that its cells carry. Pure.
 
 The sentence is about one size and setting: the largest size at which the quorum can be compared
 with another design, with equal time-outs if there are such cells. It names the quorum first, then

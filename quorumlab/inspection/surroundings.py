@@ -1,4 +1,4 @@
-"""What is here, whatever the state of a cluster: installation, disk, clusters, processes, ports."""
+"""Findings about this machine apart from a cluster: installation, disk, processes, ports."""
 
 import shutil
 import socket

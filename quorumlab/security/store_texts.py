@@ -1,4 +1,4 @@
-"""What is in a store, as text in PEM: for those who take no store, as librdkafka does not."""
+"""The content of a store as text in PEM, for clients that take no store, as librdkafka does not."""
 
 from datetime import UTC, datetime
 from pathlib import Path

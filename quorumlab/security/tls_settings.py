@@ -1,4 +1,4 @@
-"""What server.properties says of TLS and of connections, for one listener or for those who dial it.
+"""TLS settings of server.properties, for one listener or for those who dial it.
 
 Source: Kafka's `ssl.*`, `max.connections*` and `connections.max.idle.ms`, each of which a listener
 may have for itself.

@@ -1,4 +1,4 @@
-"""What `quorumlab top` knows of a cluster at one time: plain values, and how they are counted.
+"""A cluster at one time, as `quorumlab top` knows it: plain values, and how they are counted.
 
 Pure. `asking.py` and `log_follower.py` gather these, `screen.py` shows them. None is what nobody
 could tell, and is shown as a dash.

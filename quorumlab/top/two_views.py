@@ -1,4 +1,4 @@
-"""What Metadata says beside what DescribeQuorum says, and why they differ.
+"""Metadata's answer beside that of DescribeQuorum, and why they differ.
 
 Metadata is for clients: a broker tells it, of brokers that may be used. DescribeQuorum is about the
 Raft quorum: who votes, who only reads, who leads. Brokers are its observers.

@@ -1,4 +1,4 @@
-"""What is known of a cluster while it is watched: looked at again and again by a thread.
+"""A thread watches a cluster: it looks again and again, and keeps the newest view.
 
 The screen is made of what is known, and waits for nobody.
 """

@@ -1,4 +1,4 @@
-"""What the verbs of `inspect` share: exit codes, progress, and how an address is asked."""
+"""The common parts of the verbs of `inspect`: exit codes, progress, and how an address is asked."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What the verbs that are clients share: settings of librdkafka, topics, and errors in words.
+"""The common parts of verbs that are clients: settings of librdkafka, topics, errors in words.
 
 They work with any Kafka. A topic is looked for before anything is sent or read, without the
 automatic creation that a client's own request for it may cause.

@@ -1,4 +1,4 @@
-"""What a secured local cluster needs before it starts: certificates, a user, and clients' files.
+"""Secures a local cluster before it starts: certificates, a user, and the files of clients.
 
 Made once, the secrets with mode 0600 in a directory of 0700; a later `up` goes on with what is
 there. Controllers are formatted here, with the administrator's credentials among the first records:

@@ -1,4 +1,4 @@
-"""What the page is sent, as JSON values: the head every second, rows of partitions, stories.
+"""The JSON values that a page is sent: the head every second, rows of partitions, stories.
 
     head     who leads, nodes, counts, the end of the log, what Kafka's APIs say
     whole    the head, every partition, the newest entries of the log: where a page begins

@@ -1,4 +1,4 @@
-"""What a reader is told when it is started: whom to ask, and what opens the cluster.
+"""The arguments of a reader when it is started: whom to ask, and what opens the cluster.
 
 Credentials come by the environment, which only the same user may read: a command line is for
 everybody. A node's reader has those of its node.

@@ -1,4 +1,4 @@
-"""What the znode changes that one node saw say of the cluster: its state after each, and stories.
+"""States and stories of a cluster, from the znode changes that one node saw.
 
 Pure. A node sees the znodes that it reads and writes, and no others. So, after change N,
 

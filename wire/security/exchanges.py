@@ -1,4 +1,4 @@
-"""What every SASL mechanism has in common: an exchange takes tokens and says how it goes on.
+"""A SASL exchange, whatever the mechanism, takes tokens and says how it goes on.
 
 Exchanges are pure: nonces, credentials and the time come from outside. A mechanism's own module
 has the server's side and the client's. What a peer sends never raises here: it is `Refused`.

@@ -23,7 +23,7 @@ _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Likeness(NamedTuple):
-    """What a challenge shows of a credential, apart from the salt itself."""
+    """The part of a credential that a challenge shows, apart from the salt itself."""
 
     iterations: int
     salt_bytes: int  # 0: a number in base 36, as Kafka's tools make it

@@ -1,4 +1,4 @@
-"""What a run leaves behind: history, description, verdict; the cluster's directory beside them.
+"""The directory of a run: history, description, verdict; the cluster's directory beside them.
 
 docs/chaos.md says which file has what.
 """

@@ -1,4 +1,4 @@
-"""What every node says about itself and the partitions of a workload.
+"""Observers ask every node about itself and the partitions of a workload.
 
 `Observers` sample it while a run goes on, with a thread a node: one that is paused or cut off must
 not keep the others from being seen. A sample is written when it differs from the one before.

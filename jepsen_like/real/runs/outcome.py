@@ -1,4 +1,4 @@
-"""What a run measured and what came of it, as `verdict.json` and `--format json` tell it.
+"""The outcome of a run and its figures, as `verdict.json` and `--format json` tell them.
 
 A violation is a violation. Some designs, and engines, have documents that admit that a rule may be
 broken (`ADMITTED`): that is told beside the violation, so that nobody looks for a mistake in the

@@ -1,4 +1,4 @@
-"""What a chaos run is asked to do, and the faults that follow from it."""
+"""The options of a chaos run, and the faults that follow from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -55,7 +55,7 @@ class TransactionStory:
 
 
 def _changes_in(entry: Entry) -> list[TransactionChange]:
-    """Of one batch; none of what is a control batch."""
+    """The changes that one batch records; a control batch records none."""
     (_, header), *_ = headers(entry.records)
     decoded = map(decode_change, () if header.is_control else records_of(entry.records))
     return [change for change in decoded if change is not None]

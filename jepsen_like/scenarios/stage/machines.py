@@ -1,4 +1,4 @@
-"""What is done to simulated nodes, disks, links and time, whatever runs on the nodes.
+"""Steps on simulated nodes, disks, links and time, whatever runs on the nodes.
 
 Each fault is noted in the account of the run, with the names that the nodes have there.
 """

@@ -1,4 +1,4 @@
-"""What is promised of a partition in ZooKeeper mode, and whether it comes to rest.
+"""The promises of a partition in ZooKeeper mode, and whether it comes to rest.
 
 Z-CE    what a controller writes of it names the controller epoch of its day
 D-ONE   two values are not acknowledged at one offset

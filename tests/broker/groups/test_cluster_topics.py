@@ -8,7 +8,7 @@ from broker.groups.cluster_topics import ClusterTopics
 
 
 class Section:
-    """Of an image."""
+    """A section of an image."""
 
 
 def test_snapshot_changes_with_the_topics_and_keeps_none_of_old() -> None:

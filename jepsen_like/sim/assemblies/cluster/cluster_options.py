@@ -1,4 +1,4 @@
-"""What a run of a whole cluster is like, drawn from its seed.
+"""The options of a run of a whole cluster, drawn from its seed.
 
 The quorum's own options (`assemblies/quorum/quorum_options.py`) hold for all nodes: the voters are
 the controllers, the observers the brokers. What is added here are the brokers' intervals, the
