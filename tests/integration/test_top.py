@@ -12,10 +12,11 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -23,6 +24,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from jepsen_like.real.local_cluster import LocalCluster
 from quorumlab.cli import main
+from quorumlab.inspection.target import Address
+from quorumlab.top.any_cluster import AnyCluster
+from quorumlab.top.log_follower import LogFollower
+from tests.integration.waiting import wait
 from tests.started import started
 
 pytestmark = pytest.mark.slow
@@ -210,6 +215,27 @@ def test_dead_node_is_missed_and_holds_nothing_up(
     assert re.search(r"\n2 +no answer ", screen)
 
 
+@pytest.mark.extra
+def test_brokers_that_answer_are_asked_though_others_were_named(
+    small: LocalCluster, tmp_path: Path
+) -> None:
+    named = small.layout.node(2)
+    server = Address(named.host, named.port)
+    watched = AnyCluster([server], LogFollower([server], tmp_path))
+
+    def metadata_brokers() -> Sequence[int] | None:
+        views = watched.look().views
+        return None if views is None else views.metadata_brokers
+
+    wait(lambda: metadata_brokers() == [1, 2], "the cluster is known")
+    small.pause(2)
+    try:
+        wait(lambda: not all(each.answers for each in watched.look().brokers), "broker 2 is missed")
+        wait(lambda: metadata_brokers() is not None, "broker 1 is asked")
+    finally:
+        small.resume(2)
+
+
 @contextmanager
 def page_of(servers: str) -> Iterator[str]:
     """Its URL, while it is served."""
@@ -229,6 +255,9 @@ def test_page_is_served_by_address_until_ctrl_c(small: LocalCluster) -> None:
     with page_of(small.layout.bootstrap_servers) as url:
         with urlopen(url, timeout=_SECONDS) as page:
             assert b"<title>quorumlab</title>" in page.read()
+        foreign = Request(url, headers={"Host": "elsewhere.example"})
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(foreign, timeout=_SECONDS)
         with urlopen(f"{url}v1/page/events", timeout=_SECONDS) as events:
             heads = (json.loads(line[6:]) for line in events if line.startswith(b"data: "))
             # Whoever is asked has half a second, which is not enough for every answer here.
